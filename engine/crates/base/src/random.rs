@@ -71,7 +71,8 @@ mod tests {
         let mut counts = [0; 256];
         text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         for (byte, count) in counts.iter().enumerate() {
-            // The expected count is 1000; the bounds are six standard deviations of the binomial distribution away.
+            // Each printable byte should occur 1000 times. The bounds are six standard deviations of the binomial
+            // distribution away from 1000.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");
         }

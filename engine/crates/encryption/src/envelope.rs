@@ -11,8 +11,9 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// The first bytes of an envelope in an older version of this format. In that version, values could be replayed in
-/// another session. Such an envelope therefore causes an error that tells the user to update the gateway.
+/// The first bytes of an envelope (decryption information) in an older version of this format. In that version, values
+/// could be replayed in another session. Such an envelope therefore causes an error that tells the user to update the
+/// gateway.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
 /// The size in bytes of the number that identifies a data key within its session. In the envelope this number precedes
 /// the wrapped (encrypted) data key.

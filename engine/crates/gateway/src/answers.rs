@@ -47,7 +47,8 @@ pub enum Kind {
     Definition(DefinitionsOf),
     Eof,
     Row,
-    /// The OK packet that ends the rows if the client announced DEPRECATE_EOF. Otherwise an EOF packet ends them.
+    /// The OK packet that ends the rows if the client announced DEPRECATE_EOF. Without it, the rows end with an EOF
+    /// packet ([`Kind::Eof`]).
     EndOfRows,
     Prepared(PreparedPacket),
 }

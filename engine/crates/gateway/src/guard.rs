@@ -81,7 +81,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules. `role` is the role of the session's account under the new rules.
+    /// Apply new rules, under which some prepared statements may no longer be approved. `role` is the role that the new
+    /// rules give to the session's account.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;

@@ -22,7 +22,8 @@ const HEADER: &str = "\
 # their order show.
 ";
 
-/// The writer of the file of learned statements. It writes each statement of the accounts in learning mode once.
+/// The writer of the file of learned statements (statements recorded so that a person can approve them). It writes each
+/// statement of the accounts in learning mode once.
 #[derive(Debug)]
 pub struct Learner {
     accounts: HashSet<Vec<u8>>,

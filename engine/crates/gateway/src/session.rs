@@ -65,7 +65,8 @@ const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this cl
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 const OTHER_ACCOUNT: &str = "the gateway cannot change the account of a session: connect again";
 
-/// The state that all sessions of a listener share. The rules may be replaced at any time.
+/// The state that all sessions of a listener share. The rules (protected columns, roles and approved statements) may be
+/// replaced at any time.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
@@ -652,7 +653,8 @@ impl Session {
         Ok(())
     }
 
-    /// Apply the new rules, if there are any. Return an error if the session cannot continue under the new rules.
+    /// Apply the listener's new rules if the rules were replaced since the last command. Return an error if the session
+    /// cannot continue under the new rules.
     fn renew_rules(&mut self) -> OrError<()> {
         if self.generation != self.shared.generation.load(Ordering::Acquire) {
             (self.rules, self.generation) = self.shared.rules();

@@ -830,8 +830,8 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether these rules still approve `statement`, which was found under earlier rules, and still encrypt the
-    /// same ones of its result columns.
+    /// Return whether these rules still approve `statement`, which was found under earlier rules, with the same
+    /// encrypted result columns.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

@@ -36,7 +36,7 @@ pub struct Evidence {
 }
 
 /// The evidence of a slice (a measured window), as the engine sends it to Python. If the connections differ in a
-/// property, its field contains all values, joined by commas: `TLSv1.2,TLSv1.3`.
+/// property, its field contains all distinct values, joined by commas: `TLSv1.2,TLSv1.3`.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,

@@ -528,8 +528,8 @@ fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // The approval decides about each result column. If the answer has another number of columns, the session ends
-    // before any column is sent.
+    // The approval decides about each result column. If the answer has a different number of columns than the approval,
+    // the session ends before any column is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];

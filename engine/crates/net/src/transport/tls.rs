@@ -72,8 +72,8 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Load no authorities. With loaded authorities OpenSSL would build a certificate chain even without
-            // verification, and would lengthen each handshake by searching the system's folder for each issuer.
+            // Without verification, load no authorities. With loaded authorities OpenSSL would still build a
+            // certificate chain, and would lengthen each handshake by searching the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
