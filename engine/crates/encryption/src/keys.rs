@@ -1,5 +1,7 @@
-//! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
-//! client gets the data key wrapped (encrypted) with its master key. The algorithms' keys are derived from the data key.
+//! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm.
+//!
+//! The client gets the data key wrapped (encrypted) with the client's master key. The keys of the algorithms are
+//! derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};

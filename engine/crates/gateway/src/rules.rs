@@ -210,9 +210,9 @@ impl Rules {
 
     /// Store the server's columns, and the names of its views without their databases.
     ///
-    /// If a statement names a view, all its result columns are encrypted, unless the approval says which of them to
-    /// encrypt. Otherwise a protected column could pass in plaintext. For example, if a statement has `FROM a_view AS
-    /// people` and there is a table `people`, servers report the view's columns as columns of the table `people`.
+    /// If a statement names a view, all result columns of the statement are encrypted, unless the approval says which
+    /// of them to encrypt. Otherwise a protected column could pass in plaintext: for `FROM a_view AS people`, servers
+    /// report the view's columns as columns of the table `people` if there is such a table.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };

@@ -237,8 +237,8 @@ fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> 
 }
 
 /// Return a date or time of a binary row with all its parts, such as hours and microseconds. Servers leave out trailing
-/// parts that are 0. Without padding, the length of the ciphertext would therefore reveal whether these parts are 0. By
-/// changing its time zone, a client could change the parts, and learn more each time.
+/// parts that are 0, so without padding the length of the ciphertext would reveal whether they are 0. A client could
+/// then change its time zone, so that other parts become 0, and learn more from each query.
 fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE

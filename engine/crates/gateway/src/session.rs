@@ -304,9 +304,9 @@ impl Session {
         }
     }
 
-    /// Return how many more bytes to receive from the client now. A TLS handshake may follow a TLS request, and the
-    /// gateway's TLS layer must receive the handshake itself. Therefore receive at most the bytes of the TLS request,
-    /// as long as the client may send one.
+    /// Return how many more bytes to receive from the client now. While the client may send a TLS request, this is the
+    /// rest of the TLS request: the bytes after it belong to the TLS handshake, which the gateway's TLS layer must
+    /// receive itself. Otherwise there is no limit (`usize::MAX`).
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received

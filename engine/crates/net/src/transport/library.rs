@@ -63,7 +63,7 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
-/// Also return 0 for a group other than P-256 and X25519 that OpenSSL reports only by its own number (NID).
+/// Also return 0 if OpenSSL reports the group only by OpenSSL's own number (NID), unless the group is P-256 or X25519.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).

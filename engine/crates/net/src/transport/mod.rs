@@ -166,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Like `send`, but each wait for the peer to accept more bytes may take `timeout_ns` nanoseconds, even beyond the
-    /// task's deadline. If `timeout_ns` is None, the deadline applies.
+    /// Like `send`, but with a limit of `timeout_ns` nanoseconds for each wait until the peer accepts more bytes. This
+    /// limit replaces the task's deadline. If `timeout_ns` is None, the task's deadline applies.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
