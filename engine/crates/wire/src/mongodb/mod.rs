@@ -115,10 +115,9 @@ impl crate::Settings for Settings {
 }
 
 const DEFAULT_PORT: u16 = 27017;
-/// During an election the client searches for the members repeatedly. This is the pause in nanoseconds after a search.
+/// The time in nanoseconds between two searches for the members during an election.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-/// The timeout in nanoseconds for the answer of one member, when the client searches for the members during an
-/// election.
+/// The timeout in nanoseconds for the answer of one member, in a search during an election.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// A replica set or a single server whose members have been found, and the settings of its clients.

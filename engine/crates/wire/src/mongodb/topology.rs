@@ -100,8 +100,9 @@ impl Scout<'_> {
 }
 
 /// Select the members for reads and for writes from the members that `answered`.
-/// Errors if no member matches the read preference: `silent`, the failure of a member that did not answer. If `silent`
-/// is None, all members have answered, and the error is `no_member`.
+/// `silent` is the failure of a member that did not answer, or None if all members have answered.
+/// Errors: if no member matches the read preference, return `silent`, or an error of class `no_member` if `silent` is
+/// None.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

@@ -179,7 +179,8 @@ mod tests {
         assert_ne!(Constants::draw(7), Constants::draw(8));
     }
 
-    /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
+    /// `NURand` computes each number from two uniform numbers. The test computes the exact distribution from all pairs
+    /// of uniform numbers, and compares it with drawn numbers.
     #[test]
     fn drawn_nurand_numbers_follow_the_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);

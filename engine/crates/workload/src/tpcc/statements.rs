@@ -159,7 +159,8 @@ fn lines(count: usize) -> Statement {
 /// Return the statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // An index covers this query. The query therefore does not lock the rows of other customers with this name.
+        // An index contains all columns of this query. The query therefore does not lock the rows of all customers with
+        // this name.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],
