@@ -1,5 +1,5 @@
-//! The worker: the loop that performs and measures operations, the same for all workloads. A worker exists through the
-//! whole run, so its connection stays open while other variants of the experiment (arms) are measured.
+//! The worker: the loop that performs and measures operations, the same for all workloads. A worker exists
+//! throughout the run, so its connection stays open while other variants of the experiment (arms) are measured.
 
 use crate::Workload;
 use crate::schedule::{Schedule, Think};

@@ -33,7 +33,7 @@ use workload::{Job, Kind, REQUESTS, Requests, Target};
 pub struct Settings {
     /// The possible addresses of the server, such as `web1:443`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
-    /// The value of the Host header. If absent, the address is used.
+    /// The value of the Host header. If absent, it is the server's address.
     pub host: Option<String>,
     /// The path and query of the request, such as `/items?id=7`.
     pub path: String,

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
 
-/// The maximum time in nanoseconds to wait until the server closes a connection, after it has announced the close in its
+/// The maximum time in nanoseconds to wait until the server closes a connection, after it has announced the close in a
 /// response (`Connection: close`).
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
 /// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this, a

@@ -1,8 +1,8 @@
-//! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
+//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
 //! workloads.
 //!
 //! The client behaves like drivers wherever this affects a measurement. It sends the first authentication message in
-//! hello, so a connection with a user takes one round trip for hello and one for authentication. It caches salted
+//! `hello`, so a connection with a user takes one round trip for `hello` and one for authentication. It caches salted
 //! passwords, and uses a connection for one operation at a time.
 
 mod commands;

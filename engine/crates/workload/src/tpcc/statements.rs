@@ -128,8 +128,8 @@ fn stock(district: u32) -> Statement {
     )
 }
 
-/// Return the update of `rows` rows of stock. It is an INSERT of existing, locked rows, because such a statement can
-/// set different values in each row.
+/// Return the statement that updates `rows` rows of stock. The rows exist, so `INSERT … ON DUPLICATE KEY UPDATE`
+/// updates them. Unlike UPDATE, it can set different values in each row.
 fn update_stock(rows: usize) -> Statement {
     let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
     statement(
