@@ -61,8 +61,8 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address) of the relay. `state` is any number. Entrances with the same `state` share simulated
-/// caches: a request finds cold caches if the relay's last request was to an entrance with another `state`
+/// An entrance (listening address) of the relay. `state` is a number. The relay simulates caches that fit only one
+/// state at a time: a request finds cold caches if the relay's last request was to an entrance with another `state`
 /// ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
