@@ -83,7 +83,7 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Raise the limit of open files as far as allowed, and check that it suffices for the plan's connections.
-/// Errors: `plan` if the limit is too low.
+/// Errors: class `plan` if the limit is too low.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     let limit = process::raise_open_files_limit();
     let needed = needed_connections(plan) + OTHER_DESCRIPTORS;

@@ -46,7 +46,7 @@ struct Thread {
 impl Runner {
     /// Find the servers of all arms (variants of the experiment), and start the threads. An arm whose servers cannot be
     /// used is no error: [`Runner::ready`] reports it.
-    /// Errors: `plan` for invalid YCSB settings, `internal` if the system has no threads or descriptors left.
+    /// Errors: class `plan` for invalid YCSB settings; `internal` if the system has no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
@@ -98,8 +98,8 @@ impl Runner {
 
     /// Measure one slice: a time window of one workload on one arm (variant of the experiment). If operations fail, the
     /// answer contains their errors.
-    /// Errors: `plan` if the command names an unknown arm or workload, or contains an invalid duration, rate or opening
-    /// time.
+    /// Errors: class `plan` if the command names an unknown arm or workload, or contains an invalid duration, rate or
+    /// opening time.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {
@@ -146,7 +146,7 @@ impl Runner {
     }
 
     /// Check the fields `per_second` and `give_up_ms` of a slice (measured window).
-    /// Errors: `plan` if the workload has no pace (fixed rate), or if a number is not above 0.
+    /// Errors: class `plan` if the workload has no pace (fixed rate), or if a number is not above 0.
     fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
         for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
             let Some(value) = value else { continue };

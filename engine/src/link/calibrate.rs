@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The delay in each direction during the measurement. It is so long that the process sleeps and its timer wakes it, as
 /// in normal use.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
-/// The number of probes. Together they take about 0.1 s.
+/// The number of probes (TCP handshakes) that measure the path cost. Together they take about 0.1 s.
 const PROBES: usize = 61;
 /// The maximum path cost to subtract. A higher median only shows that the machine is busy.
 const MAX_PLAUSIBLE: Duration = Duration::from_micros(300);

@@ -12,11 +12,12 @@ use std::rc::Rc;
 /// 0.1 ms of work.
 const TURN_PACKETS: usize = 32;
 
-/// The maximum time between two bursts. Packets in quick succession are delivered together in a burst, because waking
-/// up for each packet would cost more CPU time than handling it. (Network cards with interrupt moderation do the same.)
+/// The maximum time between two bursts, whatever the delay of the link. Packets in quick succession are delivered
+/// together in a burst, because waking up for each packet would cost more CPU time than handling it. (Network cards
+/// with interrupt moderation do the same.)
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
-/// The minimum ratio of a link's delay to the time between bursts. With 50, no packet is late by more than 2 % of the
-/// delay. A single packet is not late at all.
+/// The time between two bursts is at most the link's delay divided by this number. Waiting for a burst therefore makes
+/// a packet late by at most 2 % of the delay. A packet that follows a pause does not wait.
 const DELAY_PER_BETWEEN_BURSTS: u64 = 50;
 
 /// One direction of a link, with its queue and counters. Both directions of a link share its two devices.

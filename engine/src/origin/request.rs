@@ -19,7 +19,6 @@ const LONGEST_WAIT_MS: u32 = 60_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub method: Method,
-    /// The time to wait before the response, in milliseconds.
     pub wait_ms: u32,
     pub persistence: Persistence,
 }

@@ -29,9 +29,9 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The simulated content of caches, which all entrances (listening addresses) of the relay share. `state` is the state
-/// of the last request ([`super::EntrancePlan`]), and `requests` is the number of consecutive requests with this state.
-/// Only the relay's thread changes them.
+/// The state of the simulated caches, which all entrances (listening addresses) of the relay share. `state` is the
+/// state of the last request ([`super::EntrancePlan`]), and `requests` is the number of consecutive requests with this
+/// state. Only the relay's thread changes these numbers.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,

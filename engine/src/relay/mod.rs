@@ -61,9 +61,9 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address) of the relay. `state` is a number for the content that requests to this entrance
-/// leave in the simulated caches. A request finds cold caches if the last request of the relay was to an entrance with
-/// another `state` ([`Cost::warming`]).
+/// An entrance (listening address) of the relay. `state` is a number. The relay simulates caches that fit only one
+/// state at a time: a request finds cold caches if the relay's last request was to an entrance with another `state`
+/// ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {

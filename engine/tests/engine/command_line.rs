@@ -86,7 +86,7 @@ fn slices_of_all_workloads_have_results_for_mysql() {
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
     let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
-    // Each connection takes two further round trips: preparing the statement and executing it.
+    // Each connection takes three round trips to open, one to prepare the statement, and one to execute it.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
     let query = engine.slice("plain", "query", 500, HANG_SECONDS);

@@ -106,7 +106,7 @@ fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
         }
         let (received_code, error) = read_final_error(guarded, sequence);
         assert!(received_code == code && error.contains(words), "{error}");
-        // The unguarded session has waited even longer, and is still open.
+        // The session of `u`, an account that is not guarded, has waited even longer, and is still open.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));

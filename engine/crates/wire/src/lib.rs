@@ -46,8 +46,8 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses the settings of a service from the JSON object in a plan, after the protocol's name was removed from it.
-    /// Errors: those of `serde_json`.
+    /// Parses the settings of a service from a JSON object, which must no longer contain the protocol's name. Errors:
+    /// those of `serde_json`.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -93,14 +93,16 @@ pub trait Service: Send + Sync {
     /// Return the address of the server that the first worker reads from.
     fn first_reader(&self) -> String;
 
-    /// Start a worker. Each protocol spawns its own workers, so that the measured loop is compiled separately for each
-    /// protocol.
+    /// Start a worker. Each protocol starts its own workers, so that the compiler specializes the loop of operations
+    /// for the protocol, without dynamic dispatch.
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
 
-    /// Begin a slice (a measured window): discard the counts of the slice's preparation.
+    /// Begin a slice (a measured window): discard everything that was counted while the slice was prepared, such as
+    /// decrypted values.
     fn begin_slice(&self) {}
 
-    /// Add to `into` the counts of all workers since the last call. Call this when a slice has ended.
+    /// Add to `into` everything that was counted since the last call, such as the values that all workers have
+    /// decrypted. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {

@@ -1,5 +1,5 @@
-//! Services with a single server. This module finds the first reachable address in a plan, opens sessions, and writes
-//! the message for a server that does not answer in time.
+//! Services with a single server. This module finds the first reachable one of the configured addresses, opens
+//! sessions, and writes the error message for a server that does not answer in time.
 
 use base::clock;
 use base::error::{Class, Failure, Result};

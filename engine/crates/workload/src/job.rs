@@ -1,5 +1,6 @@
-//! Creation of workers from a workload's settings. The `spawn` of each protocol calls a function of [`Job`] once for
-//! each worker. The compiler therefore specializes the measured loop for each pair of protocol and workload.
+//! Creation of workers from a workload's settings. Each protocol calls a function of [`Job`] once for each worker.
+//! These functions are generic, so the compiler specializes the loop of operations for each pair of protocol and
+//! workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
 use crate::connect::TrialOperations;

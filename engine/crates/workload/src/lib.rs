@@ -35,7 +35,7 @@ use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};
 use std::ops::Range;
 
-/// The part of a workload that one worker performs. It exists through the whole run and keeps its connection between
+/// The part of a workload that one worker performs. It exists throughout the run and keeps its connection between
 /// slices (measured windows), until [`Workload::disconnect`].
 pub trait Workload: 'static {
     /// The maximum number of operations that one call of [`Workload::operate`] performs.

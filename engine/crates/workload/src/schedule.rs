@@ -33,7 +33,7 @@ impl Schedule {
     /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
     /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number, so all
     /// hosts and all variants of the experiment get the same ones.
-    /// Errors: `plan` if more than [`MAX_DRAWN`] random start times would be needed.
+    /// Errors: class `plan` if more than [`MAX_DRAWN`] random start times would be needed.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {

@@ -115,15 +115,15 @@ pub trait Sql: Session {
     type Row<'a>: Row<'a>;
 
     /// Prepare these statements. This is not measured. The other methods refer to a statement by its index.
-    /// Errors: `server` if a table is missing or has other columns; `protocol` if the answer is invalid; the errors of
-    /// a broken connection.
+    /// Errors: class `server` if a table is missing or has other columns; `protocol` if the answer is invalid; the
+    /// errors of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;
 
     /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
-    /// Errors, also of the methods below: `server` if the server answers with an error; `protocol` if the answer is
-    /// invalid; the errors of a broken connection.
+    /// Errors, also of the methods below: class `server` if the server answers with an error; `protocol` if the answer
+    /// is invalid; the errors of a broken connection.
     async fn execute(&mut self, text: &str) -> Result<()>;
 
     /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such

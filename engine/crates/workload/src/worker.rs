@@ -1,5 +1,5 @@
-//! The worker: the loop that performs and measures operations, the same for all workloads. A worker exists through the
-//! whole run, so its connection stays open while other variants of the experiment (arms) are measured.
+//! The worker: the loop that performs and measures operations, the same for all workloads. A worker exists
+//! throughout the run, so its connection stays open while other variants of the experiment (arms) are measured.
 
 use crate::Workload;
 use crate::schedule::{Schedule, Think};
@@ -110,7 +110,7 @@ async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     clock::now()
 }
 
-/// Wait for `lasts` nanoseconds, but at most until the window closes. Return the current time.
+/// Wait for `lasts` nanoseconds, but at most until the window closes (`closes_at`). Return the current time.
 async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     if lasts == 0 {
         return now;

@@ -1,6 +1,6 @@
-//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row, updates and inserts.
-//! Each connection is served by its own thread. Messages are encoded with `mysql_common`, so that the engine's code is
-//! not tested against itself.
+//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row, updates and
+//! inserts. Each connection is served by its own thread. Messages are encoded with `mysql_common`, so that the engine's
+//! code is not tested against itself.
 
 use super::server::serve_each;
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
+//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, no pipelining and no
 //! redirects. Bodies are counted and discarded. Host names are resolved only once, when the client checks the server
 //! before the measurements.
 
@@ -33,7 +33,7 @@ use workload::{Job, Kind, REQUESTS, Requests, Target};
 pub struct Settings {
     /// The possible addresses of the server, such as `web1:443`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
-    /// The value of the Host header. If absent, the address is used.
+    /// The value of the Host header. If absent, it is the server's address.
     pub host: Option<String>,
     /// The path and query of the request, such as `/items?id=7`.
     pub path: String,
@@ -210,8 +210,8 @@ async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline
     outcome
 }
 
-/// Convert a failure to `PlainRefused` if the server closed the client's first plain connection without an answer.
-/// Return other failures unchanged.
+/// Convert a failure to `PlainRefused` if the server closed the client's first plain connection without an answer: the
+/// server probably requires TLS. Return other failures unchanged.
 fn plain_refused(failure: Failure) -> Failure {
     match failure.class {
         Class::Closed | Class::Reset => {

@@ -3,10 +3,9 @@
 use crate::http::Settings;
 use base::error::{Class, Failure, Result};
 
-/// The header field User-Agent of every request, unless the plan's headers contain another one.
+/// The header field User-Agent of every request, unless the configured headers contain another one.
 const USER_AGENT: &str = concat!("costof-engine/", env!("CARGO_PKG_VERSION"));
-/// The header fields that the plan's headers must not contain, because other settings determine them: host, connection,
-/// and the length of the body.
+/// The header fields that must not be configured as additional headers, because other settings determine their values.
 const DERIVED_FIELDS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
 pub struct Request {

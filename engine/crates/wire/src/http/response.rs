@@ -185,7 +185,7 @@ const MOST_FIELDS: usize = 128;
 const BEGINNING: &[u8] = b"HTTP/1.";
 /// The first byte of a TLS alert (RFC 8446, 5.1), with which a TLS server may answer a plain request.
 const TLS_ALERT: u8 = 21;
-/// The maximum number of bytes that messages quote from an invalid response.
+/// The maximum number of bytes that an error message quotes from an invalid response.
 const QUOTED: usize = 24;
 /// The maximum length in bytes of the header field Server. A longer value is cut.
 const LONGEST_SOFTWARE: usize = 100;
@@ -296,7 +296,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Return how the body ends (RFC 9112, 6.3).
+    /// Return how the end of the body is recognised (RFC 9112, 6.3).
     fn body(&self, status: u16) -> Result<Body> {
         match (status, self.chunked, self.length) {
             (101, _, _) => Err(Failure::protocol("the server switches to another protocol without a request")),

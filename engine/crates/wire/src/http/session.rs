@@ -1,4 +1,4 @@
-//! A connection that sends one request at a time.
+//! An HTTP connection that sends one request at a time.
 
 use super::Service;
 use super::response::{Reader, Response};
@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
 
-/// The maximum time in nanoseconds to wait until a server closes a connection whose end it has announced.
+/// The maximum time in nanoseconds to wait until the server closes a connection, after it has announced the close in a
+/// response (`Connection: close`).
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
 /// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this, a
 /// body that arrives faster than it is read would block the other tasks and the check.
@@ -164,7 +165,7 @@ pub struct Responses {
 
 impl Responses {
     /// Count a response. `reused` means that the connection had already carried another request, `usual` that the body
-    /// has the expected length.
+    /// is as long as that of the server's first response.
     pub fn count(&mut self, response: &Response, reused: bool, usual: bool) {
         match self.statuses.iter_mut().find(|(known, _)| *known == response.status) {
             Some((_, count)) => *count += 1,

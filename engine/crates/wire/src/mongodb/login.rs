@@ -1,6 +1,6 @@
-//! Login in two round trips, as in MongoDB's drivers: the command hello, and the authentication. hello already contains
-//! the first message of SCRAM ("speculative authentication", MongoDB Handshake specification), so the authentication
-//! needs only one more round trip.
+//! Login in two round trips, as in MongoDB's drivers: the command `hello`, and the authentication. The command already
+//! contains the first message of SCRAM ("speculative authentication", MongoDB Handshake specification), so the
+//! authentication needs only one more round trip.
 //!
 //! SASLprep is applied to the password, but not to the user name (Authentication specification).
 
@@ -13,10 +13,10 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// The server's answer to hello, and the authentication that hello has begun.
+/// The server's answer to the command `hello`, and the authentication that the command has begun.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The authentication that hello has begun. None if no user is configured.
+    /// The authentication that the command `hello` has begun. None if no user is configured.
     pub exchange: Option<Exchange>,
     /// The server's answer to the first SCRAM message. None if the server ignored this message.
     pub speculative: Option<SaslReply>,
@@ -42,7 +42,7 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Send hello. If there is a user, hello contains the first message of the user's authentication.
+/// Send the command `hello`. If there is a user, it contains the first message of the user's authentication.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -73,7 +73,7 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user ignores the first SCRAM message in hello. Send the message again in a
+        // A server that does not know the user ignores the first SCRAM message in `hello`. Send the message again in a
         // separate command, to which the server answers with an error.
         None => {
             let mut start = start_command(&exchange);
@@ -175,7 +175,7 @@ impl Credentials {
         &self.source
     }
 
-    /// Return the value of the field `saslSupportedMechs` in hello, such as `admin.alice`.
+    /// Return the value of the field `saslSupportedMechs` in `hello`, such as `admin.alice`.
     pub fn user_and_source(&self) -> String {
         format!("{}.{}", self.source, self.username)
     }

@@ -7,7 +7,7 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use net::transport::Stream;
 use std::ops::Range;
 
-/// The maximum number of bytes of a message in either direction (`maxMessageSizeBytes` in the answer to hello).
+/// The maximum number of bytes of a message in either direction (`maxMessageSizeBytes` in the answer to `hello`).
 pub const MAX_MESSAGE: usize = 48_000_000;
 /// The number of bytes of the header: messageLength, requestID, responseTo and opCode.
 pub const HEADER: usize = 16;

@@ -1,8 +1,8 @@
-//! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
+//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
 //! workloads.
 //!
 //! The client behaves like drivers wherever this affects a measurement. It sends the first authentication message in
-//! hello, so a connection with a user takes one round trip for hello and one for authentication. It caches salted
+//! `hello`, so a connection with a user takes one round trip for `hello` and one for authentication. It caches salted
 //! passwords, and uses a connection for one operation at a time.
 
 mod commands;
@@ -115,10 +115,9 @@ impl crate::Settings for Settings {
 }
 
 const DEFAULT_PORT: u16 = 27017;
-/// During an election the client searches for the members repeatedly. This is the pause in nanoseconds after a search.
+/// The time in nanoseconds between two searches for the members during an election.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-/// The timeout in nanoseconds for the answer of one member, when the client searches for the members during an
-/// election.
+/// The timeout in nanoseconds for the answer of one member, in a search during an election.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// A replica set or a single server whose members have been found, and the settings of its clients.

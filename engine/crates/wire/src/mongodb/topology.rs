@@ -31,13 +31,13 @@ pub(super) struct Description {
     set: Option<String>,
     writable: bool,
     secondary: bool,
-    /// The members in the lists `hosts` and `passives` of the answer to hello. Clients may read from these members.
+    /// The members in the lists `hosts` and `passives` of the answer to `hello`. Clients may read from these members.
     /// Hidden members are in neither list.
     members: Vec<String>,
 }
 
-/// A search for the members of a service. It sends hello to servers, which answer with their descriptions. It uses
-/// separate connections without authentication.
+/// A search for the members of a service. It sends the command `hello` to servers, which answer with their
+/// descriptions. It uses separate connections without authentication.
 pub struct Scout<'a> {
     pub settings: &'a Settings,
     /// The transport of all connections. If it is TLS, members without TLS cannot be used.
@@ -100,8 +100,9 @@ impl Scout<'_> {
 }
 
 /// Select the members for reads and for writes from the members that `answered`.
-/// Errors if no member matches the read preference: `silent`, the failure of a member that did not answer. If `silent`
-/// is None, all members have answered, and the error is `no_member`.
+/// `silent` is the failure of a member that did not answer, or None if all members have answered.
+/// Errors: if no member matches the read preference, return `silent`, or an error of class `no_member` if `silent` is
+/// None.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

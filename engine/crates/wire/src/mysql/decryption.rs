@@ -1,6 +1,6 @@
-//! Decryption of the columns of a result set that a gateway has encrypted (docs/column-encryption-protocol.md, "What is
-//! sent"). Each column definition is examined as it arrives. Each row is then decrypted to the bytes that the server
-//! sent to the gateway. For speed, the definition of a plaintext column is only skipped over, and a row without
+//! Decryption of result sets in which a gateway has encrypted some columns (docs/column-encryption-protocol.md, "What
+//! is sent"). Each column definition is examined as it arrives. Each row is then decrypted to the bytes that the server
+//! sent to the gateway. For speed, the definition of a plaintext column is not fully parsed, and a row without
 //! encrypted columns is not copied.
 
 use base::error::{Class, Failure, Result};
@@ -36,7 +36,7 @@ impl Tally for Decrypted {
     }
 }
 
-/// A client's master keys, and the columns that must be encrypted. Also counts the values and bytes that the client's
+/// A client's master keys, and the columns that must be encrypted. `values` and `bytes` count what the client's
 /// sessions have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
@@ -140,7 +140,7 @@ impl Decryption {
         }
     }
 
-    /// Begin a new result set.
+    /// Forget the columns of the previous result set, before those of the next one arrive.
     pub fn begin(&mut self) {
         self.settle();
         self.columns.clear();
@@ -162,7 +162,7 @@ impl Decryption {
         Ok(())
     }
 
-    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors: class
+    /// Return the row with its values decrypted: the same bytes that the server sent to the gateway. Errors: class
     /// `protocol` if the row is malformed; `encryption` if a value was modified, or does not fit the type of its
     /// column.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// A server that requires another authentication method must not get the password itself.
+    /// An attacker's server could request the password itself, which only `caching_sha2_password` may send.
     #[test]
     fn password_is_sent_only_by_authentication_plugins_that_require_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {

@@ -1,5 +1,5 @@
 //! MySQL's wire protocol (4.1), as MySQL and MariaDB use it: greeting, TLS on the same connection, authentication, and
-//! the commands of the workloads, as text or prepared.
+//! the statements of the workloads, as text or prepared.
 //!
 //! The client behaves like common clients wherever this affects a measurement. After requesting TLS it begins the
 //! handshake without waiting. It sends the first authentication data together with the user's name, prepares a

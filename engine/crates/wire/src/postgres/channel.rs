@@ -26,8 +26,8 @@ impl Channel {
         self.io.send().await
     }
 
-    /// Return the type and body of the next message. Notices and changed settings are skipped, because a server may
-    /// send them at any time.
+    /// Return the type and body of the next message. Notices and messages about changed settings are skipped,
+    /// because a server may send them at any time.
     pub async fn receive(&mut self) -> Result<(u8, &[u8])> {
         let (kind, body) = self.receive_at().await?;
         Ok((kind, self.io.at(body)))

@@ -113,8 +113,8 @@ pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Convert an ErrorResponse to a failure. The class of its SQLSTATE determines the failure's class (PostgreSQL's
-/// documentation, "Error Codes").
+/// Convert an ErrorResponse to a failure. The first two characters of its SQLSTATE determine the failure's class
+/// (PostgreSQL's documentation, "Error Codes").
 pub fn failure(body: &[u8]) -> Failure {
     let field = |code| {
         let mut fields = body.split(|byte| *byte == 0);

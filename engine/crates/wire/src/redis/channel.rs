@@ -83,7 +83,7 @@ fn not_a_number() -> Failure {
 
 const LONGEST_NUMBER: usize = 20;
 
-/// Append the beginning of a command. `arguments` is the number of its arguments, including its name.
+/// Append the beginning of a command, such as `*3`. `arguments` is the number of its arguments, including its name.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');
     append_digits(out, arguments as u64, 1);
@@ -96,7 +96,8 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line that precedes an argument's bytes. The caller then appends the bytes and calls [`append_end`].
+/// Append the line that precedes an argument's bytes, such as `$5`. The caller then appends the bytes and calls
+/// [`append_end`].
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);

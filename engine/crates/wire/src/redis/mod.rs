@@ -45,7 +45,7 @@ pub struct Settings {
     pub resp: u8,
     #[serde(default)]
     pub key_prefix: String,
-    /// The length of the strings to read: 100, 1024 or 102400 bytes.
+    /// The length of the strings to read and write: 100, 1024 or 102400 bytes.
     #[serde(default = "one_hundred")]
     pub value_bytes: usize,
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 const KEY: &[u8] = b"key:";
 /// The minimum number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// Values begin at this number of different offsets in [`FILLING`]. Neighbouring records have different offsets, so
+/// The number of offsets in [`FILLING`] at which values can begin. Neighbouring records have different offsets, so
 /// their values differ.
 const SHIFTS: u64 = 64;
 

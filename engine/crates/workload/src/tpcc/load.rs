@@ -90,9 +90,9 @@ const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VA
 const CUSTOMERS_AT_ONCE: u32 = 500;
 /// The number of orders in one statement. The statement with the lines of these orders is about 300 KB long.
 const ORDERS_AT_ONCE: u32 = 300;
-/// The maximum number of statements in the transaction of one unit, reached by units of kind `District`: one for each
-/// of the district's row, the history, the new orders and COMMIT, and several for the customers, the orders and the
-/// order lines.
+/// The maximum number of statements in the transaction of one unit, reached by units of kind `District`. Four
+/// statements are for the district's row, the history, the new orders, and COMMIT. The other statements are for the
+/// customers, the orders and the order lines.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// The text of one INSERT statement, with the number of its rows.

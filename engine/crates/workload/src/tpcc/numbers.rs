@@ -6,7 +6,7 @@ use super::{CUSTOMERS, ITEMS};
 use base::Random;
 
 /// The number of the random stream (sequence of random numbers) from which the constants are drawn. It is far above the
-/// numbers of the workers' streams.
+/// numbers of the workers' streams, so no worker draws from the same stream.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
@@ -179,7 +179,8 @@ mod tests {
         assert_ne!(Constants::draw(7), Constants::draw(8));
     }
 
-    /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
+    /// `NURand` computes each number from two uniform numbers. The test computes the exact distribution from all pairs
+    /// of uniform numbers, and compares it with drawn numbers.
     #[test]
     fn drawn_nurand_numbers_follow_the_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);

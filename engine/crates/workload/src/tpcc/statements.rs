@@ -128,7 +128,7 @@ fn stock(district: u32) -> Statement {
     )
 }
 
-/// Return the update of `rows` rows of stock. It is an INSERT of existing, locked rows, because such a statement can
+/// Return the statement that updates `rows` existing rows of stock. It is `INSERT … ON DUPLICATE KEY UPDATE`, which can
 /// set different values in each row.
 fn update_stock(rows: usize) -> Statement {
     let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
@@ -159,7 +159,8 @@ fn lines(count: usize) -> Statement {
 /// Return the statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // An index covers this query. The query therefore does not lock the rows of other customers with this name.
+        // An index contains all columns of this query. The query therefore does not lock the rows of all customers with
+        // this name.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],
@@ -262,7 +263,8 @@ fn delivery() -> Vec<Statement> {
     let new_orders = one_order_per_district("no_d_id", "no_o_id");
     let orders = one_order_per_district("o_d_id", "o_id");
     let lines = one_order_per_district("ol_d_id", "ol_o_id");
-    // GROUP BY with MIN would read and lock all new orders of the warehouse (observed on MariaDB 10.11).
+    // Use a subquery for each district. GROUP BY with MIN would read and lock all new orders of the warehouse (observed
+    // on MariaDB 10.11).
     let oldest = (1..=DISTRICTS).map(|district| {
         format!(
             "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \

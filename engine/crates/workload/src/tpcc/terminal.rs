@@ -59,7 +59,7 @@ pub enum CustomerSelection {
 impl CustomerSelection {
     /// Return the customer's number. A customer selected by last name is the middle one, rounded up, of those with this
     /// last name sorted by first name (clause 2.5.2.2).
-    /// Errors: those of the statement; `protocol` if no customer has the name.
+    /// Errors: those of the statement; class `protocol` if no customer has the name.
     pub async fn customer(
         &self,
         session: &mut impl Sql,
@@ -211,8 +211,8 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
     }
 }
 
-/// Run a transaction and return its outcome. After deadlocks and lock timeouts, run it again.
-/// Errors: the transaction failed for another reason.
+/// Run a transaction and return its outcome. After a deadlock or a lock timeout, run it again.
+/// Errors: all other errors of the transaction, and the errors of the rollback.
 async fn run(
     request: &Request,
     session: &mut impl Sql,
@@ -247,7 +247,7 @@ pub fn display<T>(output: T) {
 }
 
 /// Check that a query returned exactly one row. `what` names the row's content in the message.
-/// Errors: `protocol`. The caller then closes the connection, so the server rolls the transaction back.
+/// Errors: class `protocol`. The caller then closes the connection, so the server rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 {
         Ok(())

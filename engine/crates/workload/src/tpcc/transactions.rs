@@ -102,7 +102,7 @@ impl NewOrder {
 
     /// Run the transaction (clause 2.4.2.2). An order with an item that does not exist is processed like any other and
     /// then rolled back (clause 2.4.2.3).
-    /// Errors: those of the statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; class `protocol` if a required row is missing.
     pub async fn run(
         &self,
         session: &mut impl Sql,
@@ -318,7 +318,7 @@ impl NewOrder {
         self.ordered().iter().zip(&buffers.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
     }
 
-    /// Return the number of lines of brand B, where both I_DATA and S_DATA contain ORIGINAL.
+    /// Return the number of order lines with brand B: both I_DATA and S_DATA contain ORIGINAL (clause 2.4.2.2).
     fn brands(&self, NewOrderBuffers { lines, stock }: &NewOrderBuffers) -> usize {
         lines[..self.count].iter().filter(|line| line.original && stock[line.stock].original).count()
     }
@@ -402,7 +402,7 @@ impl Payment {
     }
 
     /// Run the transaction (clause 2.5.2.2).
-    /// Errors: those of the statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; class `protocol` if a required row is missing.
     pub async fn run(
         &self,
         session: &mut impl Sql,
@@ -552,7 +552,7 @@ impl OrderStatus {
     }
 
     /// Run the transaction (clause 2.6.2.2).
-    /// Errors: those of the statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; class `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql, same_name: &mut Vec<i64>) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let customer = self.selection.customer(session, (self.warehouse, self.district), same_name).await?;
@@ -623,7 +623,7 @@ impl Delivery {
     }
 
     /// Run the transaction (clause 2.7.4.2).
-    /// Errors: those of the statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; class `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql, now: DateTime) -> Result<TransactionEnd> {
         let mut orders = DistrictOrders::default();
         let warehouse = i64::from(self.warehouse);
@@ -734,7 +734,7 @@ impl StockLevel {
     }
 
     /// Run the transaction (clause 2.8.2.2).
-    /// Errors: those of the statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; class `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.home.warehouse.into(), self.home.district.into());
         let mut next = 0;

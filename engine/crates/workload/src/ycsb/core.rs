@@ -196,7 +196,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // YCSB adds one to this number of records, so do the same.
+            // YCSB adds 1 to the number of records, so add 1 here too.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -284,14 +284,15 @@ pub struct TablePlace<'a> {
 ///
 /// `arms` contains the table of each arm (variant of the experiment). Arms with the same table share one sequence of
 /// new records. This host inserts only records whose numbers belong to `share`.
-/// Errors: `plan` if a setting is invalid.
+/// Errors: class `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
     share: Share,
     arms: impl Iterator<Item = Option<TablePlace<'a>>>,
 ) -> base::error::Result<Resolved> {
     let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
-    // If two workloads divided the new records among the hosts differently, two hosts could insert the same record.
+    // Divide the new records among the hosts in the same way for all workloads. Otherwise two hosts could insert the
+    // same record.
     let numbers = share.divided_into(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
     let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();

@@ -16,7 +16,7 @@ pub struct Gateway {
     sealers: HashMap<Algorithm, Sealer>,
 }
 
-/// The columns of a result set.
+/// The columns of a result set: `definitions` as the gateway sends them, and `plain` as the server sent them.
 #[derive(Clone)]
 pub struct Table {
     pub definitions: Vec<Vec<u8>>,

@@ -7,7 +7,7 @@ use openssl::sha::sha256;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
-/// The maximum length of an original row in the file. Of longer rows only the hash is stored.
+/// The maximum length of an unencrypted row in the file. For a longer row the file contains only the hash.
 const LONGEST_ROW: usize = 1000;
 const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as the \
                      server sent them to the gateway, in a session with this scramble and this costof_nonce. For a long row the \
@@ -92,7 +92,7 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// Return a case with two rows and a column of every type. Every third column is plaintext, and the others are
+/// Return a test vector with two rows and a column of every type. Every third column is plaintext, and the others are
 /// encrypted. In the second row, every second value is NULL.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
@@ -198,8 +198,8 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// Return cases in which rows or values are repeated, missing or in another order. Every algorithm except AES-ECB
-/// detects this.
+/// Return test vectors in which rows or values are repeated, missing or in another order. The client must refuse them.
+/// Every algorithm except AES-ECB detects such changes.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -228,17 +228,18 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return cases in which the client requires a column to be encrypted, and must refuse it. In some cases the column is
-/// plaintext, because a rule is missing or the connection bypasses the gateway. In others the envelope (the data after
-/// the column definition that a client needs for decryption) was removed, or contains no key for the client.
+/// Return test vectors in which the client requires a column to be encrypted but cannot decrypt it, and must refuse the
+/// result set. In some, the column is plaintext, as if the connection bypassed the gateway. In others, the envelope
+/// (the data after the column definition that a client needs for decryption) was removed, or contains no key for the
+/// client.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
     let table = Gateway::known().table(&columns);
     let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // Only the alias of this column is the required name. Its original name is `c_middle`. The client must compare both
-    // names.
+    // The client requires `c_last` to be encrypted. This column has that name only as its alias; its original name is
+    // `c_middle`. The client must compare both names.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
