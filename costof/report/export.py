@@ -75,7 +75,7 @@ def write_hdr(run: Run, file: IO[str]) -> None:
 
 
 def write_openmetrics(result: Result, file: IO[bytes]) -> None:
-    """Write the result in OpenMetrics format: means and effects with their intervals' ends, and percentiles.
+    """Write means and effects, each with the ends of its interval, and percentiles in OpenMetrics format.
 
     Raises `ImportError` without prometheus_client.
     """

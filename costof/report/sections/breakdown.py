@@ -37,7 +37,10 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: a metric, and the parts of its loss, such as CPU time by process."""
+    """The table `[sections.breakdown]` of a study: a metric that gets worse, and the costs that explain why.
+
+    The costs are, for example, the CPU time that an operation needs in each process.
+    """
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
