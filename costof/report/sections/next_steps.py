@@ -148,8 +148,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words. If `others` has effects in the same metric, its arms are named too.
-    """
+    """Return the metrics of the effects in words, with the arms of each metric in which `others` has effects too."""
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]
