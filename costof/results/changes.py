@@ -173,8 +173,7 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return by how much two identical arms may differ, in the metric's unit: the end of the interval farther from 0.
-    """
+    """Return by how much identical arms may differ, in the metric's unit: the end of the interval farther from 0."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 

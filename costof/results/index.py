@@ -136,8 +136,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context; its label if a protection's name is only a number, such as '20'.
-        """
+        """Return the arm's name without its context; its label if a protection's name is only a number ('20')."""
         arm = self._arms.get(name)
         if arm is None:
             return name
