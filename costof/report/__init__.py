@@ -67,7 +67,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return a result: the core result and the sections, with the answer and the summary that are made from them."""
+    """Return the result of a run, made from its core result and its sections, with the answer and the summary."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     answer = _answer(Index(core, leads), sections)
     index = Index(core, leads, answer)

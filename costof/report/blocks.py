@@ -95,7 +95,7 @@ class Checks(Block):
 
 @dataclass(frozen=True)
 class CallOut(Block):
-    """A note that must not be overlooked: an incomplete run, a warning about figures, or an arm in error."""
+    """A note that must not be overlooked: an incomplete run, a warning about figures, or an arm that failed."""
 
     kind: Literal["partial", "warning", "error"]
     text: str

@@ -1,4 +1,4 @@
-"""The line 'How sure' of a summary: high, limited or low, with the reasons and the figures that they affect."""
+"""The line 'How sure' of a summary: high, limited or low, with the reasons and the affected figures."""
 
 from __future__ import annotations
 

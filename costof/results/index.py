@@ -19,7 +19,8 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if, on arm and control, each member of a replica set replicated from the same member."""
+"""Text instead of a verdict if arm and control had the same set-up: each member of the replica set replicated from the
+same member in both."""
 
 
 @dataclass(frozen=True)

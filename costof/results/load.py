@@ -152,7 +152,7 @@ def servers_in_words(run: Run, roles: Collection[str]) -> str:
 
 
 def _server_addresses(run: Run) -> list[str]:
-    """Return the addresses of each arm's servers, separated by commas."""
+    """Return, for each arm, the addresses of its servers as one text, separated by commas."""
     return [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
 
 

@@ -131,7 +131,7 @@ class Run:
     def tls_library(self, arm: PlannedArm | None = None) -> str:
         """Return the TLS libraries of the engine (costof's own client), such as 'OpenSSL 3.0.19'.
 
-        They are those used for one arm; for all arms if `arm` is None.
+        These are the libraries used for `arm`, or for any arm if `arm` is None.
         """
         libraries = [
             record.ready.tls_library
@@ -307,7 +307,7 @@ def read_run(ledger: Ledger) -> Run:
     """Read a ledger. Raises `NOT_A_RUN`.
 
     If the plan has several starts of the servers, intervals are computed over starts, and resuming the run adds a
-    start. Otherwise they are computed over rounds, even if the run was resumed.
+    start. Otherwise, intervals are computed over rounds, even if the run was resumed.
     """
     run, start = Run(plan=ledger.plan()), 0
     starts: dict[int, int] = {}

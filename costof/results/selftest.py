@@ -189,7 +189,7 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return, for each run length in `TIMES`, the smallest effect that such a run would find.
 
-    The noise is that between the two identical arms. `times` is the time of a request divided by its time without the
+    The noise is the difference between identical arms. `times` is the time of a request divided by its time without the
     relay's delay. The delay makes an effect a smaller share of this time, so effects are multiplied by `times`.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)

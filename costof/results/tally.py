@@ -29,8 +29,8 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    The records of slices are only stored until their round is complete, so that no computation disturbs the
-    measurements. Then their numbers are added to the samples, and the records are dropped.
+    While a round is measured, the records of its slices are only stored, so that no computation disturbs the
+    measurements. At the end of the round, their numbers are added to the samples, and the records are dropped.
     """
 
     def __init__(self, plan: Plan, earlier: Run | None = None) -> None:

@@ -56,7 +56,7 @@ def whole(operations: float) -> str:
 
 
 class Spec(Model):
-    """The metrics with the times of a connection and of an operation, from which the break-even point is computed."""
+    """The metrics that time a connection and an operation. The break-even points are computed from them."""
 
     view: str
     connection: str
@@ -231,7 +231,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of an arm on the time of a connection with its first operation, and on that of each later operation.
+    """The effects of an arm on two times: that of a connection with its first operation, and that of a later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """

@@ -55,7 +55,8 @@ class Spec(Model):
 
 
 class Added(Model):
-    """One part of an operation's cost, such as the CPU time of the server, and how much a step adds to it."""
+    """One part of an operation's cost, such as the server's CPU time, and how much a step from arm to arm adds to it.
+    """
 
     metric: str
     label: str

@@ -245,7 +245,7 @@ def _installed(study: str) -> Spec | None:
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
     """Return the reference, which is the protected arm without a mitigation; None if there is none.
 
-    It is the first protected arm in the run's first context whose levels include all factors of the spec.
+    It is the first protected arm in the run's first context that has a level of every factor of the spec.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))

@@ -48,8 +48,8 @@ def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list
     """Return the line 'Next' of the short answer, or [] if there is nothing to advise.
 
     - If more rounds would resolve headline effects, the line says with which command or option to measure them.
-    - If only a quieter machine or longer slices would, the line says so. It is left out if none of the short answer's
-      `figures` are unresolved.
+    - If only a quieter machine or longer slices would resolve them, the line says so, unless the short answer's
+      `figures` are all resolved.
 
     `folder` is the run's folder.
     """

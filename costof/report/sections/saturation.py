@@ -28,9 +28,10 @@ BUSY = 0.9
 #: If each worker has fewer operations in a slice than this, the slice is a burst (such as one connection for each
 #: worker) and is left out.
 LEAST_OPERATIONS = 2
-#: A role's CPU quota counts as the limit if the role had used it up for at least this share of the time.
+#: A role's CPU quota is reported as what limits the rate if the role had used it up for at least this share of the
+#: time.
 THROTTLED = 0.2
-#: The machine's CPU counts as the limit if client and servers used at least this share of its cores.
+#: The machine's CPU is reported as what limits the rate if client and servers used at least this share of its cores.
 CORES_USED = 0.75
 #: With more arms than this, the answer reports only the lowest and the highest capacity.
 MOST_NAMED = 3

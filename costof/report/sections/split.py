@@ -1,10 +1,10 @@
 """Split: which part of a protection's cost comes from additional programs, and which part from the protection itself.
 
-The run has a third arm between the control and the protected arm. The arm between has the additional programs without
-the protection, such as two proxies that do not encrypt. The first step of the cost is from the control to the arm
-between. The second step is from the arm between to the protected arm. Both differences are paired by round, and the
-second step's share of the cost has Fieller's interval. Percentiles cover all operations, and their intervals are a
-bootstrap over rounds (`statistics/tails.py`).
+The run measures a third arm, which has the additional programs without the protection, such as two proxies that do not
+encrypt. It lies between the control and the protected arm: the first step of the cost is from the control to this arm,
+and the second step from this arm to the protected arm. Both differences are paired by round, and the second step's
+share of the cost has Fieller's interval. Percentiles cover all operations, and their intervals are a bootstrap over
+rounds (`statistics/tails.py`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer has room for one reason of the costs, and takes it from the first section that gives one. The
+    # The short answer has room for one reason for the costs, and takes it from the first section that gives one. The
     # negative order puts this section before the cost model.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
