@@ -55,8 +55,7 @@ class Spec(Model):
 
 
 class Added(Model):
-    """One part of an operation's cost, such as the server's CPU time, and how much a step from arm to arm adds to it.
-    """
+    """One part of an operation's cost, such as the server's CPU time, and how much a step between arms adds to it."""
 
     metric: str
     label: str
