@@ -2,8 +2,8 @@
 
 A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
 level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
-the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that it
-recovers has Fieller's interval (`statistics/intervals.py`).
+the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that a
+mitigation recovers has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -437,7 +437,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return ' with one client' if the mitigation is in another context than the reference, otherwise ''."""
+    """Return the reference's level as text, such as ' with one client'; '' if the mitigation has the same context."""
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 
