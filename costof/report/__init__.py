@@ -67,7 +67,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return a result: the core result and the sections, with the answer and the summary that are made from them."""
+    """Return the result of a run, made from its core result and its sections, with the answer and the summary."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     answer = _answer(Index(core, leads), sections)
     index = Index(core, leads, answer)
@@ -81,7 +81,8 @@ def build_result(core: Core, sections: Sections) -> Result:
 def _answer(index: Index, sections: Sections) -> list[Sentence]:
     """Return the sentences of all sections.
 
-    If the run has too few rounds, return only a sentence that says so, the warnings, and whether an arm was overloaded.
+    If the run has too few rounds for a verdict, return only three kinds of sentences: warnings, sentences about
+    overloaded arms, and a sentence that says why there is no answer.
     """
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(index.core)) is None:
@@ -175,8 +176,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: The short answer should fit into MOST_LINES lines. If it is longer, it is made again at the next level of SHORTNESS.
-#: For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` the lines that the answer omits.
+#: The short answer should fit into MOST_LINES lines. It is built at each level of SHORTNESS in turn until it fits. By
+#: level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the labels of the lines to omit.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
@@ -187,9 +188,9 @@ BUSY_BEFORE = "the machine was busy"
 
 
 def short_document(result: Result, folder: Path, shortness: int = 0) -> Document:
-    """Return the short answer for a small terminal: the summary, the checks, and where to read on.
+    """Return the short answer for a small terminal: the summary, the checks, and how to see the whole report.
 
-    `shortness` is a level in `SHORTNESS`. A higher level has fewer figures and reasons.
+    `shortness` is a level in `SHORTNESS`: 0 is the longest answer, and higher levels have fewer figures and reasons.
     """
     index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = []

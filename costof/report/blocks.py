@@ -95,7 +95,7 @@ class Checks(Block):
 
 @dataclass(frozen=True)
 class CallOut(Block):
-    """A note that must not be overlooked: an incomplete run, a warning about figures, or an arm in error."""
+    """A note that must not be overlooked: an incomplete run, a warning about figures, or an arm that failed."""
 
     kind: Literal["partial", "warning", "error"]
     text: str
@@ -137,11 +137,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. A row of the kind "group" has one cell: the heading of the rows below it.
+    """A row of a table. The page's script finds a row by its `key`.
 
-    A row of the kind "published" has figures from the literature, to compare with the row above it. Markdown prints
-    these figures as one text, `aside`, in an additional column of the row above. The page's script finds a row by its
-    `key`.
+    - A row of the kind "group" has one cell: the heading of the rows below it.
+    - A row of the kind "published" has figures from the literature, to compare with the measured figures in the row
+      above it. Markdown does not print this row. Instead, it prints the text `aside` in an additional last column of
+      the row above.
     """
 
     cells: list[Cell]
@@ -190,9 +191,9 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether a row's first cell equals the cell above it and can be left blank.
+        """Return whether a row's first cell can be left blank, because the cell above it has the same text.
 
-        It can be blank only if the second column has words, because these words then distinguish the rows.
+        The second column must have words, so that a reader can distinguish rows whose first cells are blank.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
@@ -202,8 +203,8 @@ class Table(Block):
 class Figure(Block):
     """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels.
 
-    The picture with the highest `rank` is shown at the top of a page, unless its rank is 0. `reading` explains how to
-    read the picture.
+    `reading` explains how to read the picture. The top of a page shows the picture with the highest `rank`. A picture
+    with rank 0 is never shown there.
     """
 
     name: str
@@ -227,7 +228,7 @@ class Plot(Block):
 
 @dataclass(frozen=True)
 class Reference(Block):
-    """A note that refers to the picture `name` at the top of the page, where a section would repeat this picture."""
+    """A note in place of a picture that the top of the page already shows. `name` and `title` are the picture's."""
 
     name: str
     title: str
@@ -263,9 +264,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """A menu from which the user selects a row of the output table, such as a protection. The form shows this row.
+    """A menu in a form, from which the user selects a row of the output table, such as a protection.
 
-    `options` maps the keys of the rows to their labels in the menu.
+    The form shows the selected row. `options` maps the keys of the rows to their labels in the menu.
     """
 
     name: str
@@ -314,7 +315,7 @@ class Interactive(Block):
 class Part:
     """A part of the report with a title. A part without a title is at the top of the report.
 
-    `order` is the part's position among all parts. If it is None, the part has the position of its section.
+    Parts are sorted by `order`. If it is None, the part has the `order` of the section that made it.
     """
 
     name: str

@@ -353,9 +353,10 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels along the y axis.
+    """Return the width that the labels along the y axis need.
 
-    The panel's height is not known yet, so a typical height is assumed. The width of the labels hardly depends on it.
+    The panel's height is not known yet, so the labels are those of a panel 200 pixels high. Other heights hardly change
+    the width.
     """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
@@ -409,8 +410,8 @@ def columns_for(contexts: int) -> int:
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     """Return whether the panel at this index shows the names of its rows at its left edge.
 
-    In a wide picture of several contexts (`many`), such as distances, only the first panel in each row of panels shows
-    them.
+    All panels do, except in a wide picture of several contexts (`many`), such as distances. There, only the leftmost
+    panels show names.
     """
     return not many or width < WIDE or index % columns == 0
 

@@ -1,7 +1,7 @@
 """Export of a run: its slices as a table or as an HdrHistogram log, its figures as OpenMetrics or for Bencher.
 
 A slice is a measured window of one workload on one arm. The table also has discarded slices with the reason, so that
-users can decide whether to use them. Names include units.
+users can decide whether to use them. The names of columns and metrics include units.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def write_hdr(run: Run, file: IO[str]) -> None:
 
 
 def write_openmetrics(result: Result, file: IO[bytes]) -> None:
-    """Write the result in OpenMetrics format: means and effects with their intervals' ends, and percentiles.
+    """Write means and effects, each with the ends of its interval, and percentiles in OpenMetrics format.
 
     Raises `ImportError` without prometheus_client.
     """

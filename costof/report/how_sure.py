@@ -1,4 +1,4 @@
-"""The line 'How sure' of a summary: high, limited or low, with the reasons and the figures that they affect."""
+"""The line 'How sure' of a summary: high, limited or low, with the reasons and the affected figures."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
 def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
     """Return the figures without a verdict.
 
-    Return [] if only the figures of CPU cores lack a verdict: their interval may include 0 because the protection needs
-    next to no CPU time.
+    Return [] if all of them are numbers of CPU cores. If a protection needs next to no CPU time, the interval of its
+    cores includes 0 however sure the figures are.
     """
     unresolved = [figure for figure in figures if figure.verdict is Verdict.UNRESOLVED]
     return unresolved if any(figure.name != CORES for figure in unresolved) else []
@@ -114,7 +114,7 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 
 
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
-    """Return the quantities of affected figures, each with its arms unless it is affected in all arms.
+    """Return the affected quantities in words. A quantity is followed by its arms unless it is affected in all arms.
 
     If there are more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
     """

@@ -1,8 +1,8 @@
-"""A document as one self-contained HTML file, without network access or fonts. It is complete without scripts.
+"""A document as one self-contained HTML file, without network access or fonts.
 
-The top of the page has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels.
-Everything else is in sections that open with a click. Jinja's autoescape is on everywhere, because labels, details and
-facts come from users and servers.
+A browser without scripts still shows the whole report. The top of the page has the answer, its picture and the
+calculator, and fits on a screen of 1280 × 800 pixels. Everything else is in sections that open with a click. Jinja's
+autoescape is on everywhere, because labels, details and facts come from users and servers.
 """
 
 from __future__ import annotations

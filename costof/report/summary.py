@@ -26,16 +26,16 @@ MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""The least share by which uneven rounds must move a difference for the summary to say how far they move it.
+"""If uneven rounds change a difference by at least this share, the summary says how far they change it.
 
-If they move it less, the summary says how far they move the ratio of arm to control. Uneven rounds are a few rounds
+If they change it less, the summary says how far they change the ratio of arm to control. Uneven rounds are a few rounds
 that are far from the others.
 """
 MOST_TILES = 4
 HALVED = 0.5
 """A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""
 SAME_FACTOR = 1.25
-"""A rate and a time count as one finding if the factors by which they change are less than this factor apart."""
+"""A rate and a time count as one finding if the two factors by which they get worse differ by less than this factor."""
 HOW_SURE, REDUCES_COST = "How sure", "What reduces the cost"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, REDUCES_COST)
@@ -337,10 +337,10 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return first the figures predicted for the user's distance, and then all other figures except measured times.
+    """Return the figures predicted for the user's distance, followed by the other figures without the measured times.
 
-    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, nothing
-    is left out.
+    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, return
+    all figures.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -368,10 +368,10 @@ def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
 def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     """Return the figures, arm by arm, with the most important ones of each arm first.
 
-    The largest time added in an application comes first if it clearly exceeds the time added on the wire, because users
-    wait for the application. In a run with one arm and several quantities, the figures that the verdict names come
-    first. In a run with several arms, the order is otherwise the same for all arms, so that their figures are
-    comparable.
+    - If the largest time added in an application clearly exceeds the time added on the wire, it comes first, because
+      users wait for the application.
+    - In a run with one arm and several quantities, the figures that the verdict names come first.
+    - In a run with several arms, the rest of the order is the same for all arms, so that readers can compare them.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -386,8 +386,8 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:
     """Return the figures of each arm, reordered so that all arms begin with the same quantity.
 
-    This is the quantity in which the most arms have a verdict, because the summary's sentence compares arms by their
-    first figures. If the first figure of every arm already has a verdict, nothing is reordered.
+    It is the quantity in which most arms have a verdict, because the summary's sentence compares the first figures of
+    the arms. If all of these have a verdict already, nothing is reordered.
     """
     if len(groups) < 2 or all(group[0].verdict is not Verdict.UNRESOLVED for group in groups):
         return groups
@@ -422,8 +422,12 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the figures that the verdict on an arm names: at most `most`, with the cores last.
 
-    Resolved effects are preferred to unresolved ones. A lowered rate replaces the cores in three cases: mitigations are
-    judged by this rate, it is halved, or it changes by a larger factor than the other figures in the verdict.
+    Resolved effects are preferred to unresolved ones. A rate that the protection lowers replaces the cores in three
+    cases:
+
+    - Mitigations are judged by this rate.
+    - The rate falls to half (`HALVED`) or less.
+    - The rate gets worse by a larger factor than the other figures in the verdict.
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
@@ -474,7 +478,7 @@ def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
 def _driver(figures: Sequence[KeyFigure]) -> str:
     """Return a sentence about the time that an arm adds to a connection in the application but not on the wire.
 
-    Return '' unless this is clearly more than half of the added time.
+    Return '' unless the time added in the application is clearly more than twice that on the wire.
     """
     wire = next((f for f in figures if f.name == CONNECTION and f.view == "wire"), None)
     app = figures[0] if figures else None
@@ -514,10 +518,10 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
 
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
-    """Return one sentence that names all arms with an unresolved effect together.
+    """Return one sentence about the first figure of each arm, with all unresolved arms named together at its end.
 
-    Return '' if there are fewer than two, or if they are unresolved in different quantities. For example: 'An audit of
-    writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point select'.'
+    For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
+    select'.' Return '' if fewer than two arms are unresolved, or if they are unresolved in different quantities.
     """
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}

@@ -53,7 +53,7 @@ PROSE = 100
 NAMES = (34, 28, 22, 16)
 """Maximum widths of names in characters, tried in this order until the table fits."""
 HEADING = 16
-"""Width up to which the heading of a column of figures is not wrapped, even if the figures are narrower."""
+"""The heading of a column of figures is not wrapped if it is at most this wide, even if the figures are narrower."""
 UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
 """On a terminal that is at least this wide, tables have more space between their columns."""
@@ -190,13 +190,13 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 COMPUTED = "computed"
-"""The first word of the note on a key figure that was not measured. The table shows only this word, after the figure's
-name. The whole note is below the table."""
+"""The first word of the note on a key figure that was computed and not measured. The table shows only this word, after
+the figure's name. The whole note is below the table."""
 BAR = 11
 """Width of an interval's bar in characters."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
-"""If the labels of key figures have less room than ENOUGH_LABEL, the gaps between the columns are narrowed, and then
-the relative figures are left out. A label gets at least LEAST_LABEL."""
+"""Widths in characters of the labels of key figures. If there is less room than ENOUGH_LABEL, the gaps between the
+columns are narrowed. If this is not enough, the relative figures are left out. A label gets at least LEAST_LABEL."""
 
 
 class FigureColumn(NamedTuple):
@@ -259,7 +259,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
 
 
 def _shared_end(labels: Sequence[str]) -> str:
-    """Return the end that all labels share, such as ', with data in memory'; '' if there is none or only one label."""
+    """Return the end that several labels share, such as ', with data in memory'; '' if they share none."""
     start, separator, end = labels[0].rpartition(", with ")
     shared = separator + end
     return shared if start and len(labels) > 1 and all(label.endswith(shared) for label in labels) else ""
@@ -374,7 +374,7 @@ def _widths(
 ) -> list[int] | None:
     """Return widths of the columns that fit into `room` without breaking a word; None if that is not possible.
 
-    The widest columns are narrowed first. Lines of names in the first column are already wrapped, and stay as they are.
+    The widest columns are narrowed first. The first column is not narrowed, because its names already have line breaks.
     If `whole` is true, figures, intervals and verdicts are not wrapped.
     """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]

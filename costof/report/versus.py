@@ -23,8 +23,8 @@ from costof.study.commands import COMMAND
 SHORT_MS = 5.0
 #: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
 OUTLIER_DEVIATIONS = 10.0
-#: A warning is given if outliers change a command's mean by at least CHANGED_MEAN, or if its first run is an outlier
-#: and slower than the median of the others by at least SLOW_FIRST.
+#: A warning is given in two cases. Either outliers change a command's mean by at least the share CHANGED_MEAN. Or its
+#: first run is an outlier, and at least the share SLOW_FIRST slower than the median of its other runs.
 CHANGED_MEAN, SLOW_FIRST = 0.02, 0.1
 QUIET = "run it again on a quiet machine"
 
@@ -34,7 +34,7 @@ class Tried:
     """The options that the user has given, so that warnings do not recommend them.
 
     - `shell_needed`: whether a command contains shell syntax.
-    - `single_runs`: whether each round executes each command once, so that the first execution is measured unless there
+    - `single_runs`: whether each round executes each command once. The first execution is then measured, unless there
       is a warm-up.
     """
 
@@ -69,7 +69,7 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
         text = f"`{name}` takes {shown.value} {'less' if less else 'longer'} than `{control}`"
     else:
         text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
-    # Leave out the ratio if it contradicts the difference: in noisy data, the two may have opposite signs.
+    # Leave out the relative difference if its sign contradicts that of the difference, as may happen in noisy data.
     has_share = effect.printed_ratio is not None and (effect.printed_ratio.value < 1) == less
     share = f" ({fmt.relative(effect.printed_ratio).value})" if effect.printed_ratio is not None and has_share else ""
     return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")

@@ -17,7 +17,7 @@ from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import Counts, merged
 
-#: Lines of ab's table of connection times, and the instrument's phase that each line shows.
+#: The lines of ab's table of connection times, and the phase (a timed part of a request) that each line shows.
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 NS_PER_MS = 1e6
@@ -95,7 +95,8 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         complete=complete,
         failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
-        # Each worker opens one connection. Every further connection replaced a connection that did not stay open.
+        # Each worker begins with one connection. Each further connection means that the server closed the one before,
+        # so its last request was not keep-alive.
         keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),

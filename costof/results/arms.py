@@ -12,8 +12,8 @@ from costof.study.plan import Plan
 from costof.study.several_loads import LOAD
 
 MEASURING = ("wire", "app", "command")
-"""The views in which instruments measure: on the wire, in the application, or of a command. Evidence may also have the
-views `server` and `service`."""
+"""The views in which instruments measure: on the wire, in an application, or whole commands. Evidence may also come
+from the views `server` and `service`."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """Name of the fact that says how the servers are set up: which server replicates from which."""
@@ -84,7 +84,7 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
         for name, fact in record.server_facts.items():
             values.setdefault(name, {})[fact] = None
     counted: dict[str, int] = {}
-    # The warm-up is included, because persistent connections are opened in it.
+    # Include the warm-up: persistent connections are opened in it, and are not counted again in later slices.
     for record in (record for record in run.all_slices(arm.name) if record.mismatch is None):
         for name, count in record.server_counts.items():
             counted[name] = counted.get(name, 0) + count
@@ -95,9 +95,11 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels in which the arm's context differs from the run's first context. In two cases they name
-    the levels of all varied factors: if the arm belongs to the first context, which would have no words otherwise, and
-    if any context differs from the first one in several factors.
+    The words name the levels in which the arm's context differs from the run's first context. They name the levels of
+    all varied factors instead in two cases:
+
+    - The arm belongs to the first context, which would otherwise have no words.
+    - Some context differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (45 ms away)'.
     """

@@ -17,12 +17,12 @@ from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
 
 def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation | None:
-    """Return the slice's operations, and how many of them exceeded the sweep's limit on latency; None if unknown.
+    """Return how many operations a slice had, and how many of them exceeded the sweep's limit on latency.
 
-    Clients that arrived but were not served count as beyond the limit, with all their operations.
+    Operations of clients that arrived but were not served count as beyond the limit.
 
-    A command reports only a percentile. If its report lacks the percentile, return None. But if all operations failed,
-    the slice counts as beyond the limit, because commands time out under overload.
+    A command reports only a percentile. Return None if its report lacks the percentile, unless all operations failed:
+    commands time out under overload, so the slice then counts as beyond the limit.
     """
     if sweep.limit.figure is not None:
         value = answer.figures.get(sweep.limit.figure)

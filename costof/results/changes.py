@@ -25,10 +25,11 @@ class Change:
     """The comparison of an arm with its control in one metric.
 
     - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
-    - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. It is false if a number is 0 and has no
-      logarithm. `ratio` is then the mean difference divided by the control's mean, or None if the control is always 0
-      and the arm is not.
-    - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 after a planned end.
+    - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. If a number is 0, it has no logarithm,
+      and `logarithmic` is false. `ratio` is then the mean difference divided by the control's mean, or None if the
+      control is always 0 and the arm is not.
+    - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 if the run ended as
+      planned.
     """
 
     arm: PlannedArm
@@ -115,7 +116,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, with its contrast: the input of the tests that decide the verdict."""
+    """A change of a protected arm, and its contrast (the input of the tests that decide the verdict)."""
 
     metric: str
     change: Change
@@ -159,9 +160,9 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return by how much the larger figure of two identical arms may exceed the smaller one; 0.05 is 5 %.
+    """Return by how much two identical arms may differ, as a share of the smaller figure; 0.05 is 5 %.
 
-    The amount is the end of the interval that is farther from no change. It is relative to the smaller figure, so that
+    The result is the end of the interval that is farther from no change. It is relative to the smaller figure, so that
     a rate has the same noise as the time from which the rate is computed.
     """
     relative = replicate.relative()
@@ -172,7 +173,7 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return by how much two identical arms may differ, in the metric's unit: the interval's end farther from 0."""
+    """Return by how much identical arms may differ, in the metric's unit: the end of the interval farther from 0."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 
@@ -180,7 +181,8 @@ def absolute_noise(replicate: Change) -> float:
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
     """Return the contrast of a change: the input of the tests that decide the verdict.
 
-    `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
+    `replicate` is the change of the control's identical copy. A smaller change of the arm counts as noise and not as a
+    cost.
     """
     metric = plan.study.metrics[name]
     return Contrast(

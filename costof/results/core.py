@@ -208,7 +208,7 @@ def find_carry_over(run: Run) -> list[CarryOver]:
 
 
 def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
-    """Return how much higher the metric's logarithm is in slices after another arm than in slices after the same arm.
+    """Return how much higher a metric's logarithm is in slices that follow another arm's slice than in other slices.
 
     Return None if there are too few rounds.
     """
@@ -245,8 +245,8 @@ def host_start_spread(run: Run) -> HostStartSpread | None:
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # With a schedule, operations begin at random times, so compare when the hosts began the slice, not when their
-        # first operations began.
+        # Operations of a scheduled load begin at random times. So compare when the hosts began the slice, not when
+        # their first operations began.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

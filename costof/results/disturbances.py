@@ -15,7 +15,7 @@ from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
 #: A machine counts as busy if other programs and the hypervisor use more than this share of its CPU time in the median
-#: round. The kernel itself and the lab's helpers use less.
+#: round. On an idle machine, the kernel and the lab's helper processes use less.
 NEIGHBOURS_WORTH_A_WORD = 0.10
 #: A machine counts as busy if the hypervisor uses more than this share of its CPU time during the run.
 STEAL_WORTH_A_WORD = 0.02

@@ -116,7 +116,7 @@ def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) ->
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
     """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it.
 
-    The longer run is assumed to end as planned, even if this one did not.
+    The estimate assumes that the longer run ends as planned, even if this run did not.
     """
     contrast, widening = judged.contrast, judged.change.widening
     relative, planned = judged.change.ratio, with_errors(contrast, 1 / widening)
@@ -182,7 +182,8 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
     """Return the value of a metric that has one figure per slice.
 
-    The value's percentiles are over the slices, sorted from best to worst.
+    Its percentiles are those of the slices' figures, from the best to the worst: for a rate, from the highest to the
+    lowest.
     """
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()

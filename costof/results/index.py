@@ -19,7 +19,8 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if, on arm and control, each member of a replica set replicated from the same member."""
+"""Text instead of a verdict if arm and control had the same set-up: each member of the replica set replicated from the
+same member in both."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Lead:
     computed_away: bool = False
     """True if the section computes its key figures for a longer distance, because the run measured on one machine."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """By metric: the words by which the section's sentences name it, such as 'a new connection'."""
+    """The words by which the section's sentences name a metric, by metric, such as 'a new connection'."""
     judged_by: str = ""
     """The metric by which the section judges mitigations."""
     in_figures: frozenset[tuple[str, str]] = frozenset()
-    """Effects, as (metric, arm), that the section's key figures show. Other sections leave them out of theirs."""
+    """Effects, as (metric, arm), that the section shows as key figures. Other sections do not show them again."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context; its label if some arms' names are only numbers, such as '20'."""
+        """Return the arm's name without its context; its label if a protection's name is only a number ('20')."""
         arm = self._arms.get(name)
         if arm is None:
             return name

@@ -31,9 +31,8 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: The version of new ledgers, and the earliest version that can be read. Version 6 added hosts. Version 7 added swapped
-#: copies of the control (`SliceRecord.stands_for`) and failures that commands report. Version 8 renamed keys
-#: (`results/older_ledgers.py`).
+#: The version of new ledgers, and the earliest version that can be read. Version 6 added hosts. Version 7 added
+#: `SliceRecord.stands_for` and failures that commands report. Version 8 renamed keys (`results/older_ledgers.py`).
 LEDGER_VERSION, EARLIEST_VERSION = 8, 5
 
 
@@ -141,8 +140,8 @@ class FlushRecord(Model):
 class LostRecord(Model):
     """A failure during the run: of the servers of `arm`, of the measuring `host`, or of the whole service.
 
-    If a host failed, the slices of `round` are invalid. The round is repeated with the remaining hosts, whose number is
-    `rest`. If `rest` is None, the run ends.
+    If a host failed, the slices of `round` are invalid. `rest` is the number of remaining hosts, which repeat the
+    round. If `rest` is None, the run ends.
     """
 
     record: Literal["lost"] = "lost"
@@ -187,8 +186,8 @@ INTERRUPTED = "interrupted"
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    The permitted rate of wrong verdicts is divided among the analyses during the run (`LookRecord`) and the final
-    verdicts. `error_rate` is the part for the final verdicts.
+    Analyses during the run (`LookRecord`) spend a part of the permitted rate of wrong verdicts. `error_rate` is the
+    rest, which the final verdicts may spend.
     """
 
     record: Literal["end"] = "end"

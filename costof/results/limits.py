@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: A limit does not count as kept by an arm if more than this share of its operations fail, and more than with the
-#: control.
+#: An arm does not count as keeping a limit if more than this share of its operations fail, and clearly more than with
+#: the control.
 FAILED_MORE = 0.01
 
 

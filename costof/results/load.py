@@ -38,17 +38,18 @@ def round_trip_to_target_ms(run: Run) -> float:
 CLIENT = "client"
 
 
-#: The control should carry the lowest load. If a command reports a rate there that differs from the requested rate by
-#: more than this share, it counts something else, such as each request of a transaction. Its rate then does not tell
-#: whether an arm carries a load.
+#: The control should carry the lowest load. If a command then reports a rate that differs from the requested rate by
+#: more than this share, the command counts something else, such as each request of a transaction. Such a rate does not
+#: tell whether an arm carries a load.
 OTHER_RATE = 0.1
 
 
 def carried_loads(run: Run) -> list[Carried]:
     """Return the load that each arm was offered and served.
 
-    The list is empty for runs without a load, and for sweeps. Loads of commands are in it only if the run has several
-    loads: at the lowest one, a command's rate is recognized as the served rate (`OTHER_RATE`).
+    Return [] for runs without a load, and for sweeps (runs that search the highest load). Commands are included only in
+    runs with several loads, because only their lowest load shows whether a command's rate is the served rate
+    (`OTHER_RATE`).
     """
     if run.plan.load is None or run.plan.sweep is not None:
         return []
@@ -65,16 +66,16 @@ def carried_loads(run: Run) -> list[Carried]:
 
 
 #: A queue grows if the mean time of operations is more than GROWN_SHARE of a slice, and more than GROWN_TIMES the mean
-#: time at the next lower load. The number of served operations does not show a growing queue: a slice waits at its end
-#: for the operations in the server, so it can serve nearly all even at an overload of 10 %. The mean time shows it: at
-#: this overload, it is a twentieth of the slice.
+#: time at the next lower load. The number of served operations does not show it: a slice waits at its end until the
+#: server has finished its operations. At a load that is 10 % too high, nearly all operations are therefore served, but
+#: their mean time is a twentieth of the slice.
 GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
 
 
 def _growing_queues(run: Run) -> set[str]:
-    """Return the arms whose queue grew until the end of the slices, by `GROWN_SHARE` and `GROWN_TIMES`.
+    """Return the arms whose queue grew until the end of the slices (see `GROWN_SHARE`).
 
-    The comparison with a lower load (`GROWN_TIMES`) excludes servers that are slow at any load.
+    The comparison with the next lower load (`GROWN_TIMES`) excludes servers that are slow at any load.
     """
     growing: set[str] = set()
     for metric in run.plan.study.metrics.values() if run.plan.rates else []:
@@ -84,8 +85,7 @@ def _growing_queues(run: Run) -> set[str]:
         lower: dict[tuple[str, ...], float] = {}
         for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
             key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
-            # Compute the mean from the slices: the samples of an overloaded arm may have been removed
-            # (`drop_overloaded`).
+            # Compute the mean from the slices, because `drop_overloaded` may have removed the arm's samples.
             answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
             phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
             mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))
@@ -152,7 +152,7 @@ def servers_in_words(run: Run, roles: Collection[str]) -> str:
 
 
 def _server_addresses(run: Run) -> list[str]:
-    """Return the addresses of each arm's servers, separated by commas."""
+    """Return, for each arm, the addresses of its servers as one text, separated by commas."""
     return [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
 
 

@@ -21,8 +21,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """A slice's place in a round.
 
-    The control and its identical copy (the replicate) may swap places in a round. Then `arm` is the copy that was
-    measured, and `stands_for` is the copy for which the figures count. Otherwise `stands_for` is None.
+    In some rounds, the control and its identical copy (the replicate) swap places. `arm` is then the arm that was
+    measured, and `stands_for` is the arm for which the figures count. In all other slices, `stands_for` is None.
     """
 
     workload: str
@@ -57,7 +57,7 @@ class Samples:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a metric's number of a round. `swapped` says that the other copy of the control was measured instead."""
+        """Add a metric's number in one round. `swapped` says that control and identical copy had swapped places."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
@@ -95,9 +95,9 @@ class Samples:
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
         """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
-        If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
-        the control's identical copy, the two copies have swapped places in some rounds (`SliceKey.stands_for`). This
-        function swaps them back, so that a difference is always the second copy minus the first.
+        If the control does not have the metric's phase, its numbers are 0. For example, plaintext has no TLS handshake.
+        If `arm` is the control's identical copy, the two have swapped places in some rounds (`SliceKey.stands_for`).
+        Their numbers in these rounds are swapped back, so that a difference is always the second copy minus the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:

@@ -186,7 +186,7 @@ class Effect(Model):
     def printed_ratio(self) -> Estimate | None:
         """Return the ratio to print beside the difference and the two means; None if there is none.
 
-        If `ratio` contradicts these figures, it is the ratio of the means.
+        It is `ratio`, or the ratio of the means if `ratio` contradicts the difference or the means (`ratio_disagrees`).
         """
         return self.ratio_of_means if self.ratio_disagrees else self.ratio
 
@@ -361,10 +361,11 @@ class MissingFigure(Model):
 
 
 class Sentence(Model):
-    """A sentence of the answer. `kind` decides its place and style.
+    """A sentence of the answer. `kind` decides its place and style:
 
-    A `detail` comes below the main sentences. `verdict`, `limits`, `why` and `mitigation` are only in the summary. A
-    `leading_warning` comes before everything else, because it changes what the figures mean.
+    - `detail`: below the main sentences.
+    - `verdict`, `limits`, `why` and `mitigation`: only in the summary.
+    - `leading_warning`: before everything else, because it changes what the figures mean.
     """
 
     kind: Literal[
@@ -480,7 +481,8 @@ class Core(Model):
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
         """Return the figures from the literature for this metric and arm, one for each series in the publication.
 
-        If a figure fits arms in several contexts (such as distances), only arms in the first of these contexts have it.
+        If a figure fits arms in several contexts (such as distances), it is returned only for arms in the first of
+        these contexts.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
         figures = []

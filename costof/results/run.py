@@ -120,8 +120,7 @@ class Run:
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         """Return why an instrument (a measuring process) refused the arm before the first slice; None if none did."""
-        # A refusal in these views (such as the application's) does not count: the arm still has figures in the other
-        # views.
+        # Ignore refusals in these views, such as the application's: the arm still has figures in the other views.
         optional = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
@@ -132,7 +131,7 @@ class Run:
     def tls_library(self, arm: PlannedArm | None = None) -> str:
         """Return the TLS libraries of the engine (costof's own client), such as 'OpenSSL 3.0.19'.
 
-        They are those used for one arm; for all arms if `arm` is None.
+        These are the libraries used for `arm`, or for any arm if `arm` is None.
         """
         libraries = [
             record.ready.tls_library
@@ -158,9 +157,12 @@ class Run:
     def changes(self) -> Changes:
         """Return the changes of each arm, with the standard errors from which their intervals are computed.
 
-        The errors are larger than usual in two cases. If someone may have ended the run because of its figures, the
-        intervals must hold at any end (`statistics/any_end.py`). If the run was continued after its planned end, the
-        intervals have the same, lower error rate as its verdicts.
+        The errors are larger than the usual ones (`planned_changes`) in two cases:
+
+        - Someone may have ended the run because of its figures. The intervals must then be valid whenever a run is
+          ended (`statistics/any_end.py`).
+        - The run was continued after its planned end. The intervals then have the same, lower error rate as the
+          verdicts.
         """
         if self.end_was_chosen:
             return every_change(self.plan, self.samples, widen=widening)
@@ -177,8 +179,9 @@ class Run:
     def judged_changes(self) -> Changes:
         """Return the changes with the standard errors on which verdicts are based.
 
-        They are larger than usual if someone may have ended the run because of its figures. A continued run has usual
-        errors, but a lower error rate.
+        The errors are larger than the usual ones (`planned_changes`) if someone may have ended the run because of its
+        figures. If the run was continued after its planned end, they are not: its verdicts have a lower error rate
+        (permitted rate of wrong verdicts) instead.
         """
         return self.changes if self.end_was_chosen else self.planned_changes
 
@@ -235,7 +238,7 @@ class Run:
         """Return whether an analysis during the run (a look) ended it, because every headline effect had a verdict.
 
         The last look counts as the one that ended the run if it follows the last round and has the error rate of the
-        final verdicts. A complete run that was resumed may meet these two conditions by chance.
+        final verdicts. By chance, this may also be true of a complete run that was resumed.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False
@@ -252,10 +255,9 @@ class Run:
     def error_rate_if_resumed(self) -> float:
         """Return the error rate (the permitted rate of wrong verdicts) of the final verdicts if the run is resumed.
 
-        The looks (analyses during the run) have spent a part of the permitted rate. An incomplete run keeps the rest
-        for its final verdicts. A complete run has spent the rest on verdicts that the user has seen. If it is resumed,
-        it may spend half of the rest once more, so that the total of all continuations stays below twice the permitted
-        rate.
+        The looks (analyses during the run) have spent a part of the permitted rate. If the run is incomplete, the final
+        verdicts get the rest. If the run is complete, its user has seen verdicts that spent the rest. New verdicts then
+        get half of the rest, so that all continuations together stay below twice the permitted rate.
         """
         left = ERROR_RATE - self.error_rate_spent
         return left / 2 if self.partial is None else left
@@ -305,7 +307,7 @@ def read_run(ledger: Ledger) -> Run:
     """Read a ledger. Raises `NOT_A_RUN`.
 
     If the plan has several starts of the servers, intervals are computed over starts, and resuming the run adds a
-    start. Otherwise they are computed over rounds, even if the run was resumed.
+    start. Otherwise, intervals are computed over rounds, even if the run was resumed.
     """
     run, start = Run(plan=ledger.plan()), 0
     starts: dict[int, int] = {}

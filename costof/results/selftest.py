@@ -1,9 +1,9 @@
 """The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
 In a self-test, a relay between client and server delays requests, and records for how long it holds them. The known
-cost of an arm is how much longer the relay held the arm's requests than the control's. It is computed over exactly the
-rounds of the arm's effect, and not from any measured latency. The known cost between identical arms is 0. A known cost
-must lie within the interval of its effect.
+cost of an arm is how much longer the relay held the arm's requests than the control's. It is computed from the relay's
+records, over the same rounds as the arm's measured effect. If an arm is identical to its control, its known cost is 0.
+The interval of an arm's effect must contain the arm's known cost.
 
 Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would call
 identical arms different.
@@ -25,9 +25,9 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
-#: Probability that a correct program on a machine with ordinary noise fails its self-test: half of it because a verdict
-#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). With the usual 5 % for all verdicts
-#: together and 5 % for each interval, a quarter of all self-tests would fail.
+#: The permitted probability that a correct program on a machine with ordinary noise fails its self-test. One half is
+#: for wrong verdicts (Holm's method), the other half for known costs outside their intervals (Bonferroni's method).
+#: With the usual 5 % for all verdicts together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
 #: A self-test fails if it misses a known cost that at least this share of runs would find.
@@ -154,11 +154,11 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 
 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
-    """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds.
+    """Return the known cost relative to the control (0.05 is 5 %).
 
-    By round, `times` has the mean time of the arm's requests, and `held` the mean time for which the relay held them.
-    `usual` is the time for which the relay held the control's requests in a typical round. The mean is geometric to be
-    comparable with the ratio of an effect.
+    Both lists have one mean for each round: `times` are the times of the arm's requests, and `held` is for how long the
+    relay held them. `usual` is for how long the relay held the control's requests in a typical round. The result is a
+    geometric mean over rounds, to be comparable with the ratio of an effect.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -187,10 +187,10 @@ def outcome_of(
 
 
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
-    """Return the smallest effect that runs of other lengths would find, given the noise between the two identical arms.
+    """Return, for each run length in `TIMES`, the smallest effect that such a run would find.
 
-    The relay delays requests, so an effect is a smaller share of their time. `times` is the time of a request divided
-    by its time without the delay, and scales the effects to requests without delay.
+    The noise is the difference between identical arms. `times` is the time of a request divided by its time without the
+    relay's delay. The delay makes an effect a smaller share of this time, so effects are multiplied by `times`.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

@@ -63,7 +63,7 @@ def release_number(version: str) -> str:
 def server_versions(started: EnvironmentRecord) -> dict[str, str]:
     if started.versions is not None:
         return started.versions
-    # Older ledgers have the versions among their facts, between "load before" and "topology".
+    # Older ledgers have the versions among their facts: all facts between "load before" and "topology".
     names = [*started.facts]
     if not {"load before", "topology"} <= {*names}:
         return {}

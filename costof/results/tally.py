@@ -19,7 +19,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class DiscardedPart:
-    """A discarded slice of an arm, or a discarded round if `arm` is None. The first round is 0."""
+    """A discarded slice of an arm, or a discarded round if `arm` is None. Rounds are counted from 0."""
 
     round: int
     arm: str | None
@@ -29,8 +29,8 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    The records of slices are only stored until their round is complete, so that no computation disturbs the
-    measurements. Then their numbers are added to the samples, and the records are dropped.
+    While a round is measured, the records of its slices are only stored, so that no computation disturbs the
+    measurements. At the end of the round, their numbers are added to the samples, and the records are dropped.
     """
 
     def __init__(self, plan: Plan, earlier: Run | None = None) -> None:

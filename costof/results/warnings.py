@@ -66,7 +66,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # The answer itself names arms without any verification. This warning is about unchecked host names.
+        # Warn about host names that are not verified. The answer warns about arms that verify no certificates at all.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.all_slices(arm.name)

@@ -16,9 +16,8 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: The prior weight of the mixture: its effects scatter around 0 as much as means over this number of rounds do. With 1,
-#: intervals are bounded from five rounds on. From 10 to 200 rounds, they are nearly the same multiple of ordinary
-#: intervals.
+#: How far the effects in the mixture scatter around 0: as far as means over this number of rounds. With 1, intervals
+#: are bounded from five rounds on. From 10 to 200 rounds, they are nearly the same multiple of ordinary intervals.
 MIXTURE_ROUNDS = 1.0
 
 
@@ -26,14 +25,16 @@ MIXTURE_ROUNDS = 1.0
 def widening(rounds: int, freedom: float) -> float:
     """Return the width of an interval that is valid whenever a run is ended, divided by that of an ordinary one.
 
-    Both are 95 % intervals. `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms
-    share their variances. With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
+    Both are 95 % intervals. `freedom` is the number of degrees of freedom of the variance. It may exceed `rounds` - 1,
+    because arms share information about their variances. If `rounds` is smaller than `FEWEST_ROUNDS`, return the result
+    for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
     # The likelihood ratio of an effect that is t standard errors away is
     # sqrt(share) * ((1 + t² / freedom) / (1 + share * t² / freedom)) ** ((freedom + 1) / 2).
-    # By Ville's inequality, it ever reaches 1 / (1 - CONFIDENCE) for the true effect in 5 % of runs at most.
+    # By Ville's inequality, the ratio of the true effect reaches 1 / (1 - CONFIDENCE) after any round in at most 5 %
+    # of runs.
     bound = ((1 - CONFIDENCE) ** 2 * share) ** (-1 / (freedom + 1))
     distance = math.sqrt(freedom * (bound - 1) / (1 - bound * share))
     return distance / t_quantile(freedom, CONFIDENCE)

@@ -41,10 +41,12 @@ class Operations:
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
     """Return the operations per connection from which the added time is below `share` of the control's time.
 
-    A connection with n operations takes C + n q on the control: C to open it, and q for each operation. On the arm it
-    takes dC + n dq longer. The added time is below share (C + n q) from n = (dC - share C) / (share q - dq) on. If dq
-    is not below share q, no n is enough. The interval is a percentile bootstrap over rounds, or over starts of the
-    servers (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers has no simple interval.
+    On the control, opening a connection takes C and each operation takes q, so a connection with n operations takes C +
+    n q. On the arm, opening takes dC longer and each operation dq longer. The added time dC + n dq is below share (C +
+    n q) from n = (dC - share C) / (share q - dq) on. If dq is not below share q, no n is enough.
+
+    The interval is a percentile bootstrap over rounds, or over starts of the servers (Efron 1979; Hesterberg 2015),
+    since the ratio of two uncertain numbers has no simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 
@@ -52,9 +54,9 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
 def saves_below(rounds: Rounds, seed: int) -> Operations:
     """Return the number of operations on each connection up to which the arm takes less time than the control.
 
-    If opening a connection saves -dC, and each operation costs dq, the saving is used up after n = -dC / dq operations.
-    The result is 0 if connections save no time, and infinite if operations cost no time. The interval is computed as in
-    `break_even`.
+    If the arm saves the time s when it opens a connection, and adds dq to each operation, it has used up the saving
+    after n = s / dq operations. The result is 0 if s is not positive, and infinite if operations cost no time. The
+    interval is computed as in `break_even`.
     """
     return _resampled(rounds, seed, _saved)
 

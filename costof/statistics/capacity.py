@@ -1,14 +1,16 @@
 """The rate at which a given share of operations exceeds a limit, fitted to slices at several rates.
 
-Near a server's capacity the share of operations beyond a latency limit rises by a constant factor for each per cent of
-rate: the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as the rate rises
-(Asmussen, "Applied Probability and Queues", 2003, XIII). So the logarithm of the share is fitted as linear in the
-logarithm of the rate, by the estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn
-1974). This fit is unbiased even if the operations of a slice depend strongly on each other. The median of the slices'
-percentiles would be biased: in simulated queues it found a capacity that was 2 to 3 % too high.
+Near a server's capacity, the share of operations beyond a latency limit rises by a constant factor for each per cent of
+rate. The reason is that the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as
+the rate rises (Asmussen, "Applied Probability and Queues", 2003, XIII).
 
-For programs that print only percentiles, there is no such share. The logarithm of the percentile is then fitted as
-linear in the logarithm of the rate, by weighted least squares.
+The fit is therefore a straight line: the logarithm of the share over the logarithm of the rate. It solves the
+estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn 1974), and is unbiased even if
+the operations of a slice depend strongly on each other. A fit of the slices' percentiles would be biased: in simulated
+queues, their median gave a capacity that was 2 to 3 % too high.
+
+Some programs print only percentiles, so the share is unknown. The line is then the logarithm of the percentile over the
+logarithm of the rate, fitted by weighted least squares.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Slices count less the farther their rate is from the capacity, and not at all if the logarithms of the two differ by
-#: more than this. The reason is that the fit is a straight line only near the capacity (biweight kernel, as in local
-#: regression: Cleveland 1979).
+#: The fit is a straight line only near the capacity. So slices count less the farther their rate is from the capacity,
+#: and not at all if the logarithms of the two rates differ by more than this (biweight kernel, as in local regression:
+#: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
-#: The smallest and the largest percentile that count, as multiples of the limit. A percentile beyond them counts as the
-#: nearer of the two, because the percentile of an overloaded server only tells how long its queue could grow.
+#: The range of percentiles that are used as measured, in multiples of the limit. A percentile outside this range is
+#: replaced by the nearer end of the range, because the percentile of an overloaded server only tells how long its queue
+#: could grow.
 SHOWN_RATIOS = (1 / 3, 3.0)
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0
-#: The slope of common queues near their capacity lies between 8 and 25. In the few slices of a run,
-#: operations beyond the limit come in clusters, so a slope that is fitted freely varies by about 6, and can even have
-#: the wrong sign. A penalty on the squared distance from the usual slope keeps the slope plausible until there are more
-#: slices.
+#: Common queues have a slope between 8 and 25 near their capacity. A run has few slices, in which operations beyond the
+#: limit come in clusters. A slope that is fitted freely therefore varies by about 6, and can even have the wrong sign.
+#: A penalty on the squared distance from the usual slope keeps the slope plausible until there are more slices.
 USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
@@ -73,9 +75,10 @@ def crossing(observations: Sequence[Observation], share: float, near: float) -> 
 
 
 def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> tuple[float, float] | None:
-    """Return the logarithm of the excess over the limit at `log_rate`, and its slope; None without a slope.
+    """Return the height of the fitted line at `log_rate`, and its slope; None if no line can be fitted.
 
-    The excess is the share beyond the limit divided by the allowed `share`, or the percentile divided by the limit.
+    The line's height is the logarithm of a ratio: the share beyond the limit divided by the allowed `share`. If slices
+    have only percentiles, it is the percentile divided by the limit.
     """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])
@@ -99,11 +102,10 @@ def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[
 
 
 def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray) -> tuple[float, float] | None:
-    """Return the logarithm of the share beyond the limit, and its slope; None if none or all operations are beyond.
+    """Return the logarithm of the share beyond the limit where `rates` is 0, and its slope over `rates`.
 
-    `rates` are logarithms relative to the rate for which the share is returned.
-
-    The slope maximizes the quasi-likelihood less a penalty (ridge regression: Hoerl & Kennard 1970).
+    Return None if no operations, or all operations, are beyond the limit. `rates` are logarithms. The slope maximizes
+    the quasi-likelihood minus a penalty (ridge regression: Hoerl & Kennard 1970).
     """
     operations = weights * np.array([each.operations for each in near], float)
     beyond = weights * np.array([each.beyond for each in near], float)
@@ -128,12 +130,12 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
     """Return a capacity for each round; their geometric mean is the capacity.
 
-    A round has too few operations beyond the limit for a fit of its own. Its value is therefore the jackknife's
-    pseudo-value (Tukey 1958), computed from how the fit changes if the round is left out. Pseudo-values are nearly
-    independent, so that a t-interval over them is valid.
+    A round has too few operations beyond the limit for a fit of its own. Its number is therefore the jackknife's
+    pseudo-value (Tukey 1958), which is computed from how the capacity of all rounds changes if the round is left out.
+    Pseudo-values are nearly independent, so a t-interval over them is valid.
 
-    The mean of pseudo-values also corrects the fit's bias. This helps if slices have only percentiles. If operations
-    are counted, the correction is left out: in simulated sweeps it increased the error by half.
+    If slices have only percentiles, the mean of the pseudo-values also corrects the bias of the fit. If operations are
+    counted, this correction is left out, because it increased the error by half in simulated sweeps.
 
     Return an empty dict if there are fewer than three rounds, or if there is no fit.
     """
@@ -141,7 +143,8 @@ def by_round(observations: Sequence[Observation], share: float, near: float) -> 
     whole = crossing(observations, share, near)
     if whole is None or len(rounds) < 3:
         return {}
-    # Logarithm of the other rounds' capacity relative to that of all rounds, with the same weights.
+    # By round: the logarithm of the capacity without this round, minus that of the capacity of all rounds. Weights are
+    # centred on the capacity of all rounds.
     higher_without = {}
     for number in rounds:
         line = _fit([each for each in observations if each.round != number], math.log(whole), share)

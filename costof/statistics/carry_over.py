@@ -10,9 +10,9 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: The effects of rounds and arms are fitted by iteration: each sweep subtracts the means of rounds and then of arms.
-#: It ends after MOST_SWEEPS, or when a sweep changes no value by TOLERANCE. Only if slices are missing, more than one
-#: sweep is needed.
+#: The effects of rounds and arms are fitted by iteration: each sweep subtracts the means of rounds and then those of
+#: arms. The iteration ends after MOST_SWEEPS, or when a sweep changes all values by less than TOLERANCE. One sweep is
+#: enough unless slices are missing.
 MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 

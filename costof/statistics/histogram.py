@@ -4,10 +4,10 @@ All histograms have the same buckets as those of the engine, costof's own client
 can be added as arrays. A run has tens of thousands of histograms. Each has tens of thousands of buckets, but few of
 these have counts. So all histograms are decoded together, and only buckets with counts are stored.
 
-The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits per byte, least significant first. A
-positive number is a count, and a negative number is a run of empty buckets. The words with a header are compressed, and
-the compressed bytes have a header too. Each header begins with a number for the encoding (HdrHistogram's cookie) and
-the length of the bytes that follow.
+The format is HdrHistogram's V2 encoding. A histogram is a sequence of numbers in ZigZag LEB128: seven bits per byte,
+least significant first. A positive number is the count of the next bucket, and a negative number skips empty buckets. A
+header is put before the numbers, the whole is compressed, and a second header is put before the compressed bytes. Each
+header begins with a number for the encoding (HdrHistogram's cookie) and the length of the bytes that follow.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Integers = npt.NDArray[np.int64]
 
 LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
-#: Number of buckets in each doubling of the values. It follows from the number of digits (HdrHistogram's half
+#: Number of buckets in each doubling of the values: enough for three significant digits (HdrHistogram's half
 #: sub-buckets).
 HALF = 1024
 #: Header of the compressed bytes: cookie, length.
 WHOLE_HEADER, WHOLE_COOKIE = struct.Struct(">II"), 0x1C849314
-#: Header of the words: cookie, length, offset of the first bucket, digits, least and greatest value, scale of values.
+#: Header of the numbers: cookie, length, offset of the first bucket, digits, least and greatest value, scale of values.
 WORDS_HEADER, WORDS_COOKIE = struct.Struct(">IIIIQQd"), 0x1C849313
 
 
@@ -140,7 +140,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 
 def _payload(encoded: str) -> bytes:
-    """Return the encoded words of a histogram. Raises `ValueError` for other buckets than this module's."""
+    """Return the encoded numbers of a histogram. Raises `ValueError` for other buckets than this module's."""
     content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
     _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):

@@ -4,12 +4,12 @@ A cost in one slice of ten moves the mean by a tenth of the cost, but widens the
 may stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices.
 
 Disturbances of the machine affect the arm, its control and the control's identical copy (replicate) alike. The test is
-therefore a randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random
-which of the three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for
-outliers. It repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that
-of Phipson & Smyth 2010.
+therefore a randomization test within blocks (Edgington & Onghena 2007, chapter 6). For the arm, it adds up by how much
+the outliers of all rounds exceed the limit for outliers. It then computes many such sums for an arm drawn at random: in
+each round, one of the three slices is drawn as the slice of this arm. The p-value is the share of random sums that are
+at least as large as the arm's (Phipson & Smyth 2010).
 
-A cost that is equal in all rounds does not count, since each arm is compared with its own median.
+A cost that is equal in all rounds does not count, since each slice is compared with its own arm's median.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: Each slice is compared with its arm's median. It is an outlier if its distance above the median exceeds the mean
-#: distance of the other two slices of the round by this many robust standard deviations, and by at least `LEAST` (a
-#: difference of logarithms).
+#: The excess of a slice is the logarithm of its figure minus that of its arm's median. A slice is an outlier if its
+#: excess is greater than the mean excess of the other two slices of the round: by more than this many robust standard
+#: deviations, and by more than `LEAST`.
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in total. If the p-value equals
-#: the error rate, about DRAWS_BEYOND draws exceed the arm. These suffice to know the p-value to a third of its size.
+#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in total. The total is so large
+#: that DRAWS_BEYOND draws exceed the arm if the p-value equals the error rate. Such a p-value is then known to about a
+#: third of its size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -42,9 +43,9 @@ HOPELESS = 4
 class Intermittent:
     """The outliers among the slices of an arm.
 
-    - `slices` of the arm's `of` slices are outliers.
-    - `times` is the median of the outliers divided by the median of the arm's other slices.
-    - For comparison, `usual` of the `usual_of` slices of control and replicate are outliers.
+    - `slices`, `of`: the number of outliers among the arm's slices, and the number of all its slices.
+    - `times`: the median of the outliers divided by the median of the arm's other slices.
+    - `usual`, `usual_of`: for comparison, both numbers for the slices of control and replicate together.
     """
 
     slices: int
@@ -62,7 +63,7 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the arm's outlying slices; None if they could be as many and as high by chance.
+    """Return the outliers among the arm's slices; None if chance may have caused so many and so high ones.
 
     Each sequence has one number for each round: the logarithm of the slice's figure, with the sign changed if a higher
     figure is better, so that a higher logarithm means a cost. `comparisons` is the number of such tests in the run, and
@@ -75,7 +76,8 @@ def intermittent(
     # For arm, control and replicate: how far each exceeds the mean of the other two in the same round.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
-    # The limit for outliers grows with an arm's scatter, but is at least the limit of the arm with the median scatter.
+    # The limit for outliers grows with an arm's scatter. Arms with little scatter get the limit of the arm with the
+    # median scatter.
     spread = np.maximum(spreads, np.median(spreads))
     limit = np.maximum(OUTLYING * spread, LEAST)
     outlying = beyond > limit

@@ -1,9 +1,9 @@
-"""Moderated variances: the arms of one metric share information, so that six rounds suffice instead of twelve.
+"""Moderated variances: the arms of one metric share information, so that a run needs six rounds instead of twelve.
 
 Arms measured alternately on the same servers have noise of similar size, but a few rounds estimate each arm's variance
 poorly. Empirical Bayes (Smyth 2004, "Linear models and empirical Bayes methods", 3 and 6.2) treats the arms' variances
-as draws around a common variance. It estimates how much the draws scatter, and shrinks each variance towards the common
-one. Similar variances are shrunk to their mean, and very different variances hardly at all.
+as random draws around a common variance. It estimates how much the variances scatter, and shrinks each one towards the
+common variance. Similar variances are shrunk to their mean, and very different variances hardly at all.
 """
 
 from __future__ import annotations

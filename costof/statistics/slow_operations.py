@@ -1,11 +1,11 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
 If one operation of ten costs 1 ms more, the mean of a slice rises by only 0.1 ms, which noise between slices may hide.
-The share of slow operations within a slice has little of that noise. Operations of one slice are not independent, so a
-t-test compares the shares round by round (Bennett et al. 2002 on rates of clusters).
+The share of slow operations in a slice is affected little by this noise. Operations of one slice are not independent,
+so a t-test compares the shares round by round (Bennett et al. 2002 on rates of clusters).
 
-A cost that affects all operations alike is not detected here. It raises the median, and so also the limit above which
-an operation is slow. This limit is the median plus half of the arm's or of the control's median, whichever is longer.
+An operation is slow if it takes longer than the median of its slice plus half of the arm's or of the control's median,
+whichever is longer. A cost that affects all operations alike also raises the median, and so is not detected here.
 """
 
 from __future__ import annotations

@@ -23,14 +23,15 @@ RESAMPLES = 500
 FEWEST_BEYOND = 20
 #: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5
-#: Percentiles of a curve over all operations, at similar distances on a scale that spreads out both ends.
+#: Percentiles of a curve over all operations. They are spaced about evenly on an axis that stretches both ends of the
+#: curve.
 CURVE = (
     1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99, 99.3, 99.5, 99.7, 99.8, 99.9,
     99.95, 99.99,
 )  # fmt: skip
-#: The maximum width of a histogram's bucket, divided by the times in it.
+#: The maximum width of a histogram's bucket, as a share of the times in the bucket.
 RESOLUTION = 1 / HALF
-#: The smallest error probability of a band at a single percentile. With 0, the band would be infinitely wide.
+#: The smallest error probability at a single percentile of a band. With 0, the band would be infinitely wide.
 LEAST_LEVEL = 1e-9
 
 
@@ -111,7 +112,8 @@ def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
     errors = np.maximum(resampled.std(axis=0), least)
     farthest = np.abs((resampled - values) / errors).max(axis=1)
     level = 2 * float(ndtr(-np.quantile(farthest, CONFIDENCE)))
-    # Limit the level, because a band must not be narrower than the intervals of single percentiles.
+    # Keep the level above 0, so that the band is finite. Keep it low enough that the band is not narrower than the
+    # intervals of single percentiles.
     level = min(max(level, LEAST_LEVEL), 1 - CONFIDENCE)
     half = math.sqrt(units / (units - 1)) * t_quantile(units - 1, 1 - level) * errors
     return Band(values, values - half, values + half)

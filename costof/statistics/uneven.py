@@ -1,9 +1,8 @@
 """Uneven rounds: a few rounds that dominate a mean over rounds, such as a round in which a server stalled.
 
-The mean counts every round, since a stall that happens again costs again. Readers nevertheless need to know that one
-round makes most of a cost, or that only one round makes its interval include 0. They also compare figures that are
-printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio
-(the mean ratio of the rounds), which looks like an error.
+The mean counts every round, since a stall that happens again costs again. But readers need to know if a single round
+causes most of a cost, or makes the cost's interval include 0. Uneven rounds also make printed figures look wrong: the
+printed ratio (the mean ratio of the rounds) differs from the quotient of the two means that are printed beside it.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, TRIMMED, difference, share_of_whole, trimmed_mean
 
-#: Readers notice that a ratio is not the quotient of the two means beside it if they differ by more than this share.
+#: If a ratio and the quotient of the two means printed beside it differ by more than this share, readers notice.
 VISIBLY = 0.1
 #: Two figures of the same effect, such as its mean and its trimmed mean, need an explanation if they differ by more
 #: than this share.
 CLEARLY = 0.2
-#: A round is far from the others if its distance from the medians of control and arm is this many times the median
-#: distance.
+#: The distance of a round is how far its two figures are from the medians of control and arm, added up. A round is far
+#: from the others if its distance is more than this many times the median distance.
 FAR = 5.0
 #: A far round counts only if its distance is more than this share of the farthest round's distance.
 LEAST_OF_FARTHEST = 0.2
@@ -33,7 +32,8 @@ LEAST_OF_FARTHEST = 0.2
 class UnevenRounds(Model):
     """The rounds that dominate a mean over rounds, and the figures in these rounds and in the others.
 
-    `rounds` may be empty although rounds are uneven. Then `low`, `high` and `quotient_without` cover all rounds.
+    `rounds` is empty if no rounds, or too many, are far from the others. `low`, `high` and `quotient_without` then
+    cover all rounds.
     """
 
     rounds: list[int] = Field(
@@ -115,9 +115,9 @@ def uneven_rounds(
 
 
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return the places of the rounds that are far from the others, in order.
+    """Return the positions of the rounds that are far from the others, in order.
 
-    Return [] if there are more of them than a trimmed mean leaves out at one end: so many are no exceptions.
+    Return [] if these are more rounds than a trimmed mean leaves out at one end, because so many are not exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]

@@ -51,11 +51,12 @@ class Units:
 def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
     """Return the share (0 to 1) of the variance between means of starts that the variance of rounds does not explain.
 
-    `samples[arm][start][round]` belong to arms with similar variances. Let B be the mean square between starts, and W
-    the mean square within starts. The share is 1 - W / B. Its interval follows from the F distribution of B / W,
-    divided by its expectation (analysis of variance of one random factor; Searle, Casella & McCulloch 1992, chapter 3).
-    Arms with the same control are not independent of each other. The degrees of freedom are therefore those of a single
-    arm, and the interval is conservative. The result is None unless at least two starts have at least two rounds.
+    `samples[arm][start][round]` are the numbers of arms with similar variances. Let B be the mean square between
+    starts, and W the mean square within starts. The share is 1 - W / B. Its interval follows from the F distribution of
+    B / W, divided by its expectation (analysis of variance of one random factor; Searle, Casella & McCulloch 1992,
+    chapter 3). Arms with the same control are not independent of each other. The degrees of freedom are therefore those
+    of a single arm, and the interval is conservative. The result is None unless at least two starts have at least two
+    rounds.
     """
     from scipy.special import fdtri
 

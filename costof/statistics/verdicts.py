@@ -31,10 +31,10 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values, adjusted so that at most 5 % of runs have any false claim among values up to 0.05.
+    """Return the p-values, adjusted for the number of tests by Holm's method.
 
-    The method is valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test
-    procedure").
+    If each adjusted p-value up to 0.05 is a claim, at most 5 % of runs make any false claim. This holds under any
+    dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)
@@ -43,10 +43,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values, adjusted so that on average at most 5 % of the values up to 0.05 are false claims.
+    """Return the p-values, adjusted for the number of tests by Benjamini and Hochberg's method.
 
-    The method is Benjamini & Hochberg's (1995, "Controlling the false discovery rate"). It is valid for positively
-    dependent tests, such as effects against one control (Benjamini & Yekutieli 2001).
+    If each adjusted p-value up to 0.05 is a claim, on average at most 5 % of the claims are false (1995, "Controlling
+    the false discovery rate"). This holds for positively dependent tests, such as effects against one control
+    (Benjamini & Yekutieli 2001).
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)[::-1]
@@ -67,12 +68,11 @@ ERROR_RATE = 1 - CONFIDENCE
 class Contrast:
     """An effect to be judged.
 
-    - `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is
-      no margin.
+    - `change`: the mean log ratio of arm over control. If the control is 0, it is the mean difference of arm and
+      control, and there is no margin.
     - `noise`: the relative difference between the control and its identical copy. A smaller effect is no cost.
-    - `difference`: the mean difference, if the effect is reported with a difference and a ratio. If the difference's
-      interval contains 0, the verdict is neither 'costs' nor 'saves', because these would contradict the reported
-      difference.
+    - `difference`: the mean difference, if the report shows it beside a ratio. If its interval contains 0, the verdict
+      is neither 'costs' nor 'saves', because these would contradict the shown difference.
     - `noise_difference`: the difference between the control and its identical copy, in the unit of `difference`.
     """
 
@@ -92,7 +92,7 @@ class Contrast:
 
     @property
     def reach(self) -> float | None:
-        """The margin on the log scale, which limits costs and savings alike; None without a margin."""
+        """The margin on the log scale, for costs and savings alike; None without a margin."""
         return None if self.margin is None else math.log1p(self.margin)
 
     def p_of_none(self) -> float:
@@ -105,7 +105,7 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """The distance of `difference` from 0 in standard errors, negative if the change has the opposite sign.
+        """The distance of `difference` from 0 in standard errors, negative if `difference` and `change` differ in sign.
 
         It is infinite if `difference` is None.
         """
@@ -198,9 +198,9 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Each test is a list of pairs (confidence of a two-sided interval, distance in standard errors). It is significant
-    # if, for each pair, half the width of the interval is at most the distance. A one-sided test at a level uses the
-    # interval of confidence 1 - 2 * level.
+    # Each test is a list of pairs: the confidence of a two-sided interval, and a distance in standard errors. The test
+    # is significant if, for each pair, half the width of the interval is at most the distance. A one-sided test at a
+    # level uses the interval of confidence 1 - 2 * level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)
@@ -244,9 +244,9 @@ def smallest_detectable(
 ) -> float:
     """Return the smallest relative cost that the run could have detected.
 
-    The significance level is the strictest of `count` effects: the error rate divided by `count`. A cost below the
-    difference between the control and its identical copy cannot be detected. `detected_in` is the share of runs like
-    this one that detect a cost of this size.
+    The significance level is the strictest of `count` effects: the error rate divided by `count`. A detectable cost
+    also exceeds the difference between the control and its identical copy. `detected_in` is the share of runs like this
+    one that detect a cost of the returned size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     # The upper end of a two-sided interval of this confidence is the quantile `detected_in`.
@@ -260,7 +260,7 @@ def is_detected_in(
     """Return whether at least `share` of the runs with the noise of `effect` would judge a cost of this size 'costs'.
 
     The size is given twice: as a share of the control's figure (`cost`), and in the unit of the metric (`difference`).
-    Both must exceed their noise. The significance level is that of `smallest_detectable`.
+    It must exceed the noise in both forms. The significance level is that of `smallest_detectable`.
     """
     if cost < smallest_detectable(effect, count, error_rate, share):
         return False

@@ -25,10 +25,11 @@ Data = TypeVar("Data")
 class Section(Generic[Spec, Data]):
     """A section of the report, with its own numbers, sentences and blocks.
 
-    `data` is the type of the section's numbers in result.json; None if the section shows only the core result. `spec`
-    is the type of the table `[sections.<name>]` in a study's file. If `spec` is None, every report has the section.
-    Otherwise `default` replaces the table in studies that lack it; if `default` is None, their reports do not have the
-    section.
+    - `data` is the type of the section's numbers in result.json; None if the section shows only the core result.
+    - `spec` is the type of the table `[sections.<name>]` in a study's file. If `spec` is None, studies have no such
+      table, and every report has the section.
+    - `default` replaces the table in studies that lack it. If `default` is None, the reports of these studies do not
+      have the section.
     """
 
     name: ClassVar[str]
@@ -47,9 +48,9 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return how this section changes the answer's sentences about costs, for example which arms they leave out.
+        """Return the changes that this section makes to the answer's sentences about costs, such as arms to leave out.
 
-        The sentences themselves are written by the section `costs`.
+        The section `costs` writes these sentences.
         """
         return Lead()
 

@@ -60,10 +60,10 @@ class AnswerSection(Section[None, None]):
 
 
 def chosen_end(core: Core) -> str:
-    """Return a sentence on how much wider the intervals are if the user may have ended the run early; otherwise ''.
+    """Return a sentence that says how much wider the intervals are if the user may have ended the run early; else ''.
 
-    The figures at that moment may have been the reason, so the intervals must hold at any end. The sentence begins with
-    a space, because it is appended to a text.
+    A user who watches the figures may end the run at a favourable moment. The intervals must therefore be valid
+    whenever a run ends. The sentence begins with a space, because it is appended to a text.
     """
     return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 

@@ -1,4 +1,4 @@
-"""Break-even: how many operations a connection must carry until a protection costs less than 5 % or 1 %."""
+"""Break-even: how many operations a connection must carry until a protection adds less than 5 % or 1 % of time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def whole(operations: float) -> str:
 
 
 class Spec(Model):
-    """The metrics with the times of a connection and of an operation, from which the break-even point is computed."""
+    """The metrics that time a connection and an operation. The break-even points are computed from them."""
 
     view: str
     connection: str
@@ -142,11 +142,10 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return clauses about a protection on the wire or in the application, with '{}' in place of its name.
+    """Return clauses such as '{} costs less than 5 % from 52 queries a connection upwards [48, 57]'.
 
-    They say how many queries a connection must carry until the protection costs less than 5 % or 1 % of the time. They
-    name the contexts in which the protection always costs more, saves time, or has no break-even point that this run
-    can tell.
+    All clauses are about one protection, and '{}' stands for its name. Further clauses name the contexts without a
+    break-even point: those in which the protection always costs more, always saves time, or where this run cannot tell.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -220,10 +219,10 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Metrics to draw, as (phase, end of the metric's name), such as ('operation', 'reused_query').
+"""The metrics whose curves are drawn, as (phase, end of the metric's name), such as ('operation', 'reused_query').
 
-A metric is drawn if its phase or the end of its name equals that of a pair: metrics of an application's driver have
-other phases. Only the first pair for which there is a metric is used.
+A metric fits a pair if it has the pair's phase, or if its name ends with the pair's second text (metrics measured in an
+application have other phases). If metrics fit several pairs, only those of the first of these pairs are drawn.
 """
 MOST_NUMBERS = 2
 """In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""
@@ -232,7 +231,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of an arm on the time of a connection with its first operation, and on that of each later operation.
+    """The effects of an arm on two times: that of a connection with its first operation, and that of a later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """
@@ -245,7 +244,7 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the added time of a connection with 1 + `operations` operations, divided by the control's time.
+        """Return the share of time that the arm adds to a connection with a first and `operations` later operations.
 
         The result is (value, low, high): 0.05 is 5 % more time, and low and high are the ends of the interval.
 

@@ -37,7 +37,10 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: a metric, and the parts of its loss, such as CPU time by process."""
+    """The table `[sections.breakdown]` of a study: a metric that gets worse, and the costs that explain why.
+
+    The costs are, for example, the CPU time that an operation needs in each process.
+    """
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
@@ -52,7 +55,7 @@ class Spec(Model):
 
 
 class Added(Model):
-    """One part of an operation's cost, such as the CPU time of the server, and how much a step adds to it."""
+    """One part of an operation's cost, such as the server's CPU time, and how much a step between arms adds to it."""
 
     metric: str
     label: str

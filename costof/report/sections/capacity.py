@@ -49,9 +49,9 @@ HOW_TO_READ = (
 
 
 class Curve(Model):
-    """One point of an arm's latency curve: its percentiles at one rate.
+    """One point of an arm's latency curve: the arm's percentiles at one rate.
 
-    They cover all slices at about this rate, including those of the warm-up.
+    The percentiles are computed from all slices at about this rate, including slices of the warm-up.
     """
 
     per_second: Finite
@@ -193,7 +193,7 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
 def _percentiles(run: Run, sweep: Sweep, answers: Sequence[SliceAnswer]) -> dict[float, float]:
     """Return percentiles of the latency in ms over all operations of these slices.
 
-    A command reports only percentiles of a slice. For commands, return the means of these over the slices.
+    A command reports only the percentiles of each slice. For commands, return the means of these percentiles.
     """
     limit = sweep.limit
     if limit.figure is None:

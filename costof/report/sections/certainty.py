@@ -1,6 +1,6 @@
-"""How sure the figures are: the difference in every round, the distribution of all operations, and the noise floor.
+"""How sure the figures are: the difference in every round, the distribution of latencies, and the noise floor.
 
-If a run restarts the servers, this section shows the difference in every start of the servers instead of every round.
+If a run restarts the servers, the section shows one difference for each start of the servers, not for each round.
 """
 
 from __future__ import annotations

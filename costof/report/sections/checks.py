@@ -117,7 +117,7 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
 
 
 def _own_servers(run: Run) -> str:
-    """Return text such as ' (including your own servers)' if the CPU time of other programs may include such servers.
+    """Return ' (including your own servers)' if the CPU time of other programs may include that of the user's servers.
 
     Return '' if this run reads the CPU time of the servers separately, or if it started them itself (a lab).
     """

@@ -143,8 +143,10 @@ def statements(index: Index) -> list[Sentence]:
     """Return the sentences about each arm's costs, on the wire and in the application.
 
     Each is a main sentence (`answer`) or a detail. If there are many, only the most important ones are main sentences.
-    Two cases are different. If a section names a reference arm (`Lead.reference`), the main sentences are those about
-    this arm. If another section begins the answer (`Lead.leads`), all sentences here are details.
+    There are two exceptions:
+
+    - If a section names a reference arm (`Lead.reference`), the main sentences are those about this arm.
+    - If another section begins the answer (`Lead.leads`), all sentences here are details.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -320,9 +322,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost among those lines of `rest` whose metric has no line in `shown`.
+    """Return a sentence about the largest cost in the metrics that no line in `shown` is about.
 
-    Return None if there are no such lines.
+    Return None if `rest` has no lines with such metrics.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
@@ -449,7 +451,8 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     verdict = verdict_words(effect, metric) + ("; side effect" if is_side_effect(effect, metric, arm) else "")
     cells = [
         name,
-        # A control value of 0 means that the control has no such phase. For commands it may also be a measured 0.
+        # A value of 0 usually means that the control has no such phase, so the cell shows no number. A command,
+        # however, may have measured the value 0.
         Cell(control if effect.control_value or metric.view == COMMAND else fmt.NONE),
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),

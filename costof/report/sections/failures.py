@@ -36,7 +36,7 @@ class FailuresSection(Section[None, None]):
             for each in sorted(index.core.failures, key=lambda each: each.share, reverse=True)
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # Name only figures that commands lack. The section about the load names the figures that overloaded arms lack.
+        # Name only missing figures of commands. The section about the load names those of overloaded arms.
         texts += [
             missing_words(index, each)
             for each in index.core.missing

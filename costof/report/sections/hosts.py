@@ -178,8 +178,8 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # Hosts are compared by the mean time of the metric's phase, even if the metric is a rate. Only figures that a
-        # command reports are compared directly.
+        # Hosts are compared by the mean time of the metric's phase, even if the metric is a rate, so a higher number is
+        # worse. Only figures that a command reports are compared as they are, and may be rates.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}

@@ -136,10 +136,11 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 
 
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
-    """Return the logarithm of each slice's figure, by arm, for the rounds in which all arms have one.
+    """Return, by arm, the logarithm of each slice's figure, for the rounds in which all arms have a figure.
 
-    A higher logarithm means a higher cost. The figure is the median time of the slice's operations, which a stall of
-    the machine hardly changes, or the only figure of the slice, such as a rate. Return None if a figure is 0.
+    The figure of a slice is the median time of its operations, which a stall of the machine hardly changes. If the
+    metric has only one figure for each slice, such as a rate, this figure is used. The sign is chosen so that a higher
+    number means a higher cost. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:

@@ -58,7 +58,7 @@ class Group(Model):
 
 
 class LatencyOverLoad(Model):
-    """The loads of the run, what each arm carried of them, and the latency of each arm at its load."""
+    """The loads of the run, how much of its load each arm served, and the latency of each arm at its load."""
 
     load: Load = Field(description="The lowest load.")
     rates: list[Finite]
@@ -120,7 +120,10 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
         return figures
 
     def brief(self, index: Index, data: LatencyOverLoad) -> Iterator[Block]:
-        """Return a plot of the highest known percentile of the most important operation, for the first context."""
+        """Return a plot of the most important operation's latency over load, in the first context.
+
+        The plot shows the highest percentile that has enough operations, such as p99.
+        """
         for name in data.metrics[-1:]:
             yield from _plots(index, data, index.metrics[name], data.groups[0])
 
@@ -183,7 +186,7 @@ def _not_carried(data: LatencyOverLoad) -> dict[str, Carried]:
 
 
 def _highest(index: Index, data: LatencyOverLoad) -> float | None:
-    """Return the highest load up to which every variant carries every load; None if one fails at the lowest load."""
+    """Return the highest load up to which no arm is overloaded; None if an arm is overloaded at the lowest load."""
     overloaded, highest = _not_carried(data), None
     for rate in data.rates:
         arms = [arm for arm in index.shown_arms if _rate(arm) == rate]

@@ -61,7 +61,7 @@ class LogVolumeSection(Section[None, LogVolume]):
         return LogVolume(per_second=[chosen] if chosen else list(RATES), volumes=volumes)
 
     def answer(self, index: Index, data: LogVolume) -> list[Sentence]:
-        """Return a sentence about the arm that writes most to its log in the first workload."""
+        """Return a sentence about the arm whose operations add most bytes to the log, in the first workload."""
         first = data.volumes[0].workload
         most = max((each for each in data.volumes if each.workload == first), key=lambda each: each.bytes)
         rate = data.per_second[0] if len(data.per_second) == 1 else USUAL_RATE

@@ -2,8 +2,8 @@
 
 A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
 level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
-the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that it
-recovers has Fieller's interval (`statistics/intervals.py`).
+the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that a
+mitigation recovers has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ ROW_HEIGHT = 40
 class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
-    - `measure` is a value of `--set` with which a run measures a mitigation, such as "key=rsa-2048,ecdsa-p256".
-      Reports of runs without a mitigation recommend it.
+    - `measure` is a value of `--set` with which a run measures a mitigation, such as "key=rsa-2048,ecdsa-p256". The
+      report recommends it if the run did not measure these levels.
     - `unprotected` has, by factor, the levels that give up the whole protection.
     - `gives_up` has, by factor and level, the name of the part of the protection that the level gives up.
     """
@@ -123,7 +123,7 @@ class Mitigations(Model):
 
     @property
     def without_protection(self) -> list[Mitigation]:
-        """Return the arms that give up the whole protection. What they still cost is not caused by the protection."""
+        """Return the arms that give up the whole protection. Any cost that remains with them has another cause."""
         return [each for each in self.mitigations if each.gives_up == WHOLE]
 
     @property
@@ -227,7 +227,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
 def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     """Return the run's spec with the advice of the installed study of the same name, if there is one.
 
-    The run may be older than the installed study, and the advice is for the next run.
+    The advice is for the next run, which uses the installed study. The study of this run may be older.
     """
     installed = _installed(study.name)
     if installed is None:
@@ -245,7 +245,7 @@ def _installed(study: str) -> Spec | None:
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
     """Return the reference, which is the protected arm without a mitigation; None if there is none.
 
-    It is the first protected arm in the run's first context whose levels include all factors of the spec.
+    It is the first protected arm in the run's first context that has a level of every factor of the spec.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -309,10 +309,10 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 
 
 def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
-    """Return the part of the protection that a mitigation gives up; '' if none, or if the reference gives it up too.
+    """Return the part of the protection that the reference has but the mitigation gives up; '' if there is none.
 
-    A mitigation whose clients do not use TLS gives up the encryption of the clients' connections, unless a tunnel
-    begins on the clients' own host.
+    If the reference's clients use TLS and those of the mitigation do not, the mitigation gives up the encryption of the
+    clients' connections. The exception is a tunnel that begins on the clients' own host.
     """
     if candidate.level in spec.unprotected.get(candidate.factor, []):
         return WHOLE
@@ -437,7 +437,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return ' with one client' if the mitigation is in another context than the reference, otherwise ''."""
+    """Return the reference's level as text, such as ' with one client'; '' if the mitigation has the same context."""
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 
@@ -455,7 +455,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
-    """Return text such as ', a gain of 77 % of what is lost with one client'.
+    """Return the recovered share as text, such as ', a gain of 77 % of what is lost with one client'.
 
     Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
     """
@@ -468,9 +468,9 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
-    """Return how much of the loss remains on arms that give up the whole protection.
+    """Return, for each arm that gives up the whole protection, a sentence with the share of the loss that it still has.
 
-    This part of the loss is not the cost of the protection itself.
+    The protection itself does not cause this share of the loss.
     """
     return [
         f"{fmt.capital(each.label)} has {fmt.percentage(each.recovered.through(lambda share: 1 - share))} of the loss"
@@ -481,10 +481,10 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return the reservations about a mitigation, as text to append to its gain; '' if there are none.
+    """Return the disadvantages of a mitigation, as text to append to its gain; '' if there are none.
 
-    They say which part of the protection it gives up, and what the protection still costs if the control is changed in
-    the same way.
+    There are two: the part of the protection that the mitigation gives up, and the protection's cost compared with a
+    control that has the same mitigation.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
@@ -506,7 +506,10 @@ def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as a signed change, such as '+140 % [131, 149]'. A rate's gain is never a multiple ('2.4×')."""
+    """Return the gain as a signed change, such as '+140 % [131, 149]'.
+
+    The gain of a rate is always in percent, never a factor such as '2.4×'.
+    """
     if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

@@ -18,8 +18,8 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict
 
-#: The advised budget allows for the estimated further time multiplied by this factor. First, an effect has a verdict
-#: after the estimated time in only half of the runs. Second, the preparation between slices takes time too.
+#: The advised budget includes the estimated further time multiplied by this factor, for two reasons: after the
+#: estimated time, an effect has a verdict in only half of the runs; and the preparation between slices takes time too.
 RESERVE = 1.5
 #: (longest budget in seconds, step in seconds): an advised budget is rounded up to a multiple of the step.
 STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
@@ -47,9 +47,11 @@ class NextSection(Section[None, None]):
 def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list[str]:
     """Return the line 'Next' of the short answer, or [] if there is nothing to advise.
 
-    If more rounds resolve headline effects, the line is the command that measures them. If only a quieter machine or
-    longer slices help, the line says so, but only if some of the `figures` of the short answer are unresolved. `folder`
-    is the run's folder.
+    - If more rounds would resolve headline effects, the line says with which command or option to measure them.
+    - If only a quieter machine or longer slices would resolve them, the line says so, unless the short answer's
+      `figures` are all resolved.
+
+    `folder` is the run's folder.
     """
     waiting, noisy = _unresolved(index)
     lines = []
@@ -126,7 +128,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
             f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
             f"differ by {fmt.percent(max(spreads))} (standard deviation)."
         )
-    # For each effect, the largest cost that its interval still includes.
+    # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
         for effect in noisy
@@ -146,7 +148,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words, with the arms if `others` has effects in the same metrics."""
+    """Return the metrics of the effects in words, with the arms of each metric in which `others` has effects too."""
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

@@ -131,8 +131,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """Return an arm's conditions in words, such as ['w:1'].
 
-    They are its levels of the factors in `spec.by`, and its levels of other context factors unless they are the
-    default. A factor in `spec.scale` is included only if the run varies it.
+    They are its levels of the factors in `spec.by`, and its levels of other context factors that differ from the
+    default. A factor in `spec.scale` is left out if all arms of the run have the same level.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
@@ -203,7 +203,7 @@ def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
 
 
 def _sizes(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
-    """Return 'from 7 nodes on' if `some` are the findings at the largest sizes, otherwise 'at 3 and 7 nodes'."""
+    """Return sizes in words: 'from 7 nodes on' if `some` are the last of `all_`, otherwise 'at 3 and 7 nodes'."""
     upwards = 0 < len(some) < len(all_) and all_[-len(some) :] == some
     return f"from {some[0].size} {unit} on" if upwards else _at(some, unit)
 

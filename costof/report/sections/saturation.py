@@ -25,11 +25,13 @@ from costof.study.schema import WHOLE_SLICE
 #: Workers count as always busy if they spend at least this share of the time on operations. It is below 1, because
 #: workers are idle at the beginning and the end of a slice.
 BUSY = 0.9
-#: A slice in which each worker has fewer operations than this is a burst (such as one connection for each worker).
+#: If each worker has fewer operations in a slice than this, the slice is a burst (such as one connection for each
+#: worker) and is left out.
 LEAST_OPERATIONS = 2
-#: A role's CPU quota counts as the limit if the role had used it up for at least this share of the time.
+#: A role's CPU quota is reported as what limits the rate if the role had used it up for at least this share of the
+#: time.
 THROTTLED = 0.2
-#: The machine's CPU counts as the limit if client and servers used at least this share of its cores.
+#: The machine's CPU is reported as what limits the rate if client and servers used at least this share of its cores.
 CORES_USED = 0.75
 #: With more arms than this, the answer reports only the lowest and the highest capacity.
 MOST_NAMED = 3
@@ -43,7 +45,7 @@ METHOD = (
 
 
 class Loop(Model):
-    """A workload on one arm whose workers are always busy, so that its rate is the highest that it can reach."""
+    """A workload on one arm whose workers are always busy, and the rate that it reaches: the highest possible one."""
 
     workload: str
     arm: str
@@ -98,9 +100,9 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """Return the loop of a workload on an arm; None if its workers are not always busy, or if there are too few rounds.
+    """Return the figures of a workload on an arm; None if its workers are not always busy, or if rounds are too few.
 
-    Return None for a burst too, in which the workers have only a few operations each.
+    Return None for a burst too, in which each worker has only a few operations.
     """
     records, workers = (
         [r for r in run.counted_slices(workload, arm.name) if r.answer.phases],
@@ -113,7 +115,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     spent: dict[str, int] = {}
     for name, timed in (each for record in records for each in record.answer.phases.items()):
         spent[name] = spent.get(name, 0) + timed.sum_ns
-    # The phase of the whole operation contains the other phases, so it has the largest sum.
+    # The phase that times the whole operation contains the other phases, so the sum of its times is the largest.
     phase = max(spent, key=spent.__getitem__)
     in_flight = sum(r.answer.phases[phase].sum_ns for r in records if phase in r.answer.phases) / 1e9 / seconds
     if in_flight < BUSY * workers:
@@ -145,7 +147,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline metrics whose times follow from the loop's rate, because they time the same operation.
+    """Return the headline times that follow from the rate in `loop`, because they time the operations that it counts.
 
     Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """

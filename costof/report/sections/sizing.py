@@ -1,12 +1,12 @@
 """Sizing: the number of cores that a role, such as the balancer, needs for a burst of new clients.
 
-A burst is many clients that connect at the same time. The number follows from the role's CPU time for one client: cores
-= clients x CPU time of one client / seconds.
+A burst is many clients that connect at the same time. The number of cores follows from the role's CPU time for one
+client: cores = clients x CPU time of one client / seconds.
 
-The model is checked against measured bursts. The predicted time of a burst is the sum of two terms: the time of the
-burst without the protection on the same cores, and clients x the CPU time that the protection adds / cores. They are
-added, because the last client sends its request only after its handshake and then waits for the service. (If handshakes
-and waiting fully overlapped, the predicted time would be the larger of the two.)
+The model is checked against measured bursts. The predicted time of a burst is the time without the protection on the
+same cores, plus clients x added CPU time of one client / cores. The two are added, because the last client sends its
+request only after its handshake, and then waits for the service. If handshakes and waiting fully overlapped, the
+predicted time would be the larger of the two.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Split: which part of a protection's cost comes from additional programs, and which part from the protection itself.
 
-For this, the run has an arm between the control and the protected arm. It has the additional programs without the
-protection, such as two proxies that do not encrypt. The first step of the cost is the difference between this arm and
-the control. The second step is the difference between the protected arm and this arm. Both are paired by round. The
-share of the second step has Fieller's interval. Percentiles cover all operations and have a bootstrap over rounds
-(`statistics/tails.py`).
+The run measures a third arm, which has the additional programs without the protection, such as two proxies that do not
+encrypt. It lies between the control and the protected arm: the first step of the cost is from the control to this arm,
+and the second step from this arm to the protected arm. Both differences are paired by round, and the second step's
+share of the cost has Fieller's interval. Percentiles cover all operations, and their intervals are a bootstrap over
+rounds (`statistics/tails.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ METHOD = (
 
 
 class Spec(Model):
-    """An entry of `[[sections.split]]` of a study: the two steps of a protection's cost, and the metrics to split."""
+    """An entry of `[[sections.split]]` of a study: two steps of a protection's cost, and the metrics to split."""
 
     protected: str = Field(description="Level of the main factor with the protection.")
     between: str = Field(
@@ -87,7 +87,7 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer has room for one reason of the costs, and takes it from the first section that gives one. The
+    # The short answer has room for one reason for the costs, and takes it from the first section that gives one. The
     # negative order puts this section before the cost model.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
@@ -118,7 +118,7 @@ class SplitSection(Section[list[Spec], list[Split]]):
         return splits or None
 
     def lead(self, index: Index, data: list[Split]) -> Lead:
-        """Exclude the arms in between from the answer, because they are not protections.
+        """Exclude the arms `between` from the answer: they have the additional programs, but are not protections.
 
         If the cost of the run's first arm is split, the main sentences of the answer are about this arm alone.
         """

@@ -29,7 +29,7 @@ ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
 """Minimum number of columns in the picture of a tree.
 
-With fewer columns, the lines of a star would cross the whole page.
+A star (all members replicate from one) needs only two columns. If these filled the page, lines would cross all of it.
 """
 
 

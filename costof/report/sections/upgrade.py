@@ -34,7 +34,8 @@ METHOD = (
 class Spec(Model):
     """The factor whose levels are versions of the server.
 
-    The factor must be a context: it applies to control and arms alike, so that each version has its own control.
+    The factor must be a context factor: its levels apply to control and arms alike, so that each version has its own
+    control.
     """
 
     factor: str
@@ -124,7 +125,7 @@ class UpgradeSection(Section[Spec, Upgrade]):
 def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
     """Return the pairs of arms that differ only in this factor.
 
-    The first arm of each pair has the level of the run's first arm.
+    The first arm of each pair has the same level of the factor as the run's first arm.
     """
     measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
     if not measured:

@@ -101,14 +101,14 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Return whether the answer begins with the sentences about an example service, and which effects they cover.
+        """Return whether sentences about an example service begin the answer, and which effects other sentences omit.
 
-        They begin the answer if the run has several contexts (such as distances), measures connections, and has one to
-        `MOST_SENTENCES` protections. If the run has a single context, no other sentence repeats an effect that they
-        cover.
+        The sentences about an example service begin the answer if the run has several contexts (such as distances),
+        measures connections, and has one to `MOST_SENTENCES` protections. If the run has a single context, other
+        sentences omit the effects that the sentences about the example service mention.
         """
         if data.load is not None:
-            # The run measured the costs at this load, so the answer does not begin with an example service.
+            # The run measured the costs at a load that the user chose, so the answer needs no example service.
             return Lead()
         words = {cost.metric: WORDS[cost.operation] for cost in data.operations}
         measured = frozenset(
@@ -120,7 +120,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # If there are several contexts, sentences that compare them may repeat effects.
+            # If there are several contexts, omit nothing: other sentences compare the effects in all contexts.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -206,8 +206,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """
     load = measured_load(index, model)
     reference, away = index.reference, _away(model, load)
-    # The label tells these figures from others in the answer. If the run measured at another distance, the label says
-    # 'computed'. Otherwise, if the answer also has figures of an application's driver, the label says 'on the wire'.
+    # Readers must be able to distinguish these figures from others in the answer. So the label says 'computed' if the
+    # run measured at another distance, or 'on the wire' if the answer also has figures measured in an application.
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
     first_arms = {arm.protection: arm for arm in reversed(index.arms)}
@@ -303,9 +303,9 @@ def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield the measured effects on a connection and on an operation, as (name, effect), at the service's distance.
+    """Yield the measured effects on a connection and on an operation, as ('connection' or 'operation', effect).
 
-    Yield nothing if the run did not measure at this distance.
+    The effects are those at the distance that `measured_load` returns. Yield nothing if the run did not measure there.
     """
     away = measured_load(index, model).round_trip_ms
     contexts = {name for name, ms in index.core.distances.items() if ms == away or model.way_ms is not None}

@@ -57,8 +57,8 @@ Term = tuple[float, Estimate]
 class Load:
     """The service for which costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
 
-    In a study that opens no connections, each operation counts as one connection, with one operation. Such a connection
-    itself costs nothing.
+    In a study that opens no connections, `operations` is 1 and `connections_per_second` is the rate of operations. The
+    connections then cost nothing.
     """
 
     round_trip_ms: float

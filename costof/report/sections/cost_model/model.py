@@ -41,7 +41,7 @@ MOST_WAITS = 2.0
 
 
 class Operation(Model):
-    """The metric from whose times the cost model of a connection or of an operation is computed."""
+    """The metric that times a connection or an operation. The cost model is computed from these times."""
 
     operation: Literal["connection", "operation"]
     metric: str
@@ -341,7 +341,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # Studies let the model predict only rates of a single worker, whose rate is 1 / time.
+                # In all studies, rates in `predicts` are those of a single worker: 1 / time of an operation.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(
@@ -360,5 +360,5 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
 
 
 def time_at(time: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
-    """Return the milliseconds that an operation takes at the round-trip time `far` if it takes `time` at `near`."""
+    """Return the ms that an operation takes at the round-trip time `far`, from the `time` that it takes at `near`."""
     return time if far is near else combined([(1, time), (round_trips, far), (-round_trips, near)])

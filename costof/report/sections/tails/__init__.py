@@ -49,10 +49,10 @@ from costof.statistics.tails import (
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-#: The table of percentiles at the top of the report: its percentiles, its position (after checks and limits), and the
-#: maximum number of metrics in it.
+#: The table of percentiles at the top of the report: which percentiles it has, its position in the report (after checks
+#: and limits), and the maximum number of its metrics.
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
-#: A curve is shown only if it reaches from p10 or lower to this percentile or higher.
+#: A curve is shown only if it begins at p10 or lower and ends at this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
     "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
@@ -214,9 +214,9 @@ def _curve(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return, for each metric and arm, its highest percentile if the arm raises it clearly more than the mean.
+    """Return the highest percentile of each metric and arm, if the arm raises it clearly more than the mean.
 
-    This is the case if the interval of the percentile's ratio (arm to control) lies above that of the mean's ratio.
+    'Clearly' means that the interval of the percentile's ratio (arm to control) lies above that of the mean's ratio.
     """
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
