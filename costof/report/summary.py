@@ -512,7 +512,7 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
     """Return one sentence that names all arms with an unresolved effect together.
 
     Return '' if there are fewer than two, or if they are unresolved in different quantities. For example: 'An audit of
-    writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point select'.'
+    writes and an audit of all statements change 'point select' by at most 0.06 ms (unresolved).'
     """
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
@@ -521,7 +521,7 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
     rest = [figure for label, figure in first.items() if label not in unresolved]
     widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
     most = fmt.at_most(widest.difference, widest.shown_unit)
-    last = f"{fmt.listed([*unresolved])} have unresolved effects of at most {most} on {widest.object_words}"
+    last = f"{fmt.listed([*unresolved])} change {widest.object_words} by at most {most} (unresolved)"
     return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
 
 
@@ -535,7 +535,7 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     for verb, words in clauses:
         if subjects > 1:
             singular, *after = verb.split(" ")
-            verb = " ".join(["have" if singular == "has" else singular.removesuffix("s"), *after])
+            verb = " ".join(["do" if singular == "does" else singular.removesuffix("s"), *after])
         objects.setdefault(verb, []).append(words)
     *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
     return f"{', '.join(first)}, and {last}" if first else last
@@ -544,12 +544,14 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
 def _clause(figure: KeyFigure) -> tuple[str, str]:
     """Return the verb and the object of a clause about a figure, such as ('adds', '5.5 ms (+54 %) to a query')."""
     saves = figure.verdict is Verdict.SAVES
-    if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
-        what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
-        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
+    if figure.verdict is Verdict.NO_DIFFERENCE:
+        return f"makes no difference above {fmt.share(figure.margin)} to", figure.object_words
+    if figure.verdict is Verdict.NO_COST:
+        worse = "lower" if figure.better == "higher" else fmt.verbs(figure.unit).more.removesuffix("s")
+        return f"does not {worse}", f"{figure.object_words} by more than {fmt.share(figure.margin)}"
     if figure.verdict is Verdict.UNRESOLVED:
         most = fmt.at_most(figure.difference, figure.shown_unit)
-        return "has an unresolved effect of at most", f"{most} on {figure.object_words}"
+        return "changes", f"{figure.object_words} by at most {most} (unresolved)"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

@@ -234,7 +234,7 @@ def test_explanation_gives_the_share_of_an_applications_added_time_that_is_on_th
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"which is {spaced(fmt.percentage(each.share))} of the added time" in sentence
+    assert f"which is {spaced(fmt.percentage(each.share))} of these " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

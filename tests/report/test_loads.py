@@ -114,7 +114,7 @@ def test_cores_and_cpu_time_of_the_same_server_have_the_same_verdict() -> None:
     changed = result.model_copy(update={"effects": effects})
     (cores,) = (each for each in SECTION.key_figures(Index(changed), result.sections.load) if each.name == CORES)
     assert cores.verdict is Verdict.UNRESOLVED
-    assert "an unresolved effect of at most 0.38 on the cores of the server" in verdict_sentence([cores])
+    assert "changes the cores of the server by at most 0.38 (unresolved)" in verdict_sentence([cores])
 
 
 @cache
@@ -136,14 +136,15 @@ def test_load_at_which_the_queue_grows_is_not_carried() -> None:
 
 def test_verdict_on_loads_that_every_variant_carries_is_for_the_highest() -> None:
     result = over_loads(5000.0)
-    assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest of these loads.")
+    assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest load of this run.")
     assert [figure.label for figure in result.summary.figures] == ["a query, 30/s", "a query, 100/s", "a query, 300/s"]
     page = render_html(result)
     assert all(f"{percentile} of a query, ms" in page for percentile in ("p50", "p95", "p99"))
 
 
 def test_verdict_recommends_lower_loads_if_even_the_lowest_is_too_high() -> None:
-    assert over_loads(20.0).summary.verdict.startswith("Not every variant carries even 30 queries a second: list lower")
+    start = "At least one variant cannot carry 30 queries a second, the lowest load: list lower"
+    assert over_loads(20.0).summary.verdict.startswith(start)
 
 
 def test_report_of_a_sweep_has_the_capacities_and_their_loss(tmp_path: Path) -> None:

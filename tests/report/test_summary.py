@@ -113,8 +113,10 @@ def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
 
 def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
-    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every key figure unresolved."
-    assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
+    low = how_sure(index, [unresolved, unresolved], [])
+    assert low == "low: after 10 rounds, the effect on every key figure is unresolved."
+    limited = how_sure(index, [unresolved, figure("a write")], [])
+    assert limited == "limited: after 10 rounds, the effect on a read is unresolved."
 
 
 def test_summary_of_several_arms_leads_with_a_quantity_that_has_a_verdict_and_names_the_unresolved_ones() -> None:
@@ -126,11 +128,11 @@ def test_summary_of_several_arms_leads_with_a_quantity_that_has_a_verdict_and_na
     ]
     brief = summary(index, arms)
     assert spaced(brief.verdict) == (
-        "All lowers 'reads a second' by 10.0 %; silent and writes have unresolved effects of at most 30 /s on 'reads "
-        "a second'."
+        "All lowers 'reads a second' by 10.0 %; silent and writes change 'reads a second' by at most 30 /s "
+        "(unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
-        "limited: 10 rounds leave 'reads a second' with silent and writes, and a read unresolved."
+        "limited: after 10 rounds, the effect on 'reads a second' with silent and writes, and a read is unresolved."
     )
 
 

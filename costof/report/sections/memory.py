@@ -23,13 +23,12 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
     "After the last round, each variant opened idle connections in {steps} steps{servers}. They all stayed open. Each "
     "connection logged in and performed one operation. Memory of a connection: the growth of the servers' memory in a "
-    "step divided by the step's connections, as a mean over the steps without the first {lead_in}, with a 95 % "
-    "interval over steps."
+    "step divided by the connections opened in it; mean over all steps but the first {lead_in}, with its 95 % interval."
 )
 FRESH = ", on servers that were started for it"
 TURNS = (
-    ", in which the variants took turns; the first {lead_in} use memory that earlier connections left, and the figures "
-    "are too small if there were more of these"
+    ", in which the variants took turns. The first {lead_in} steps may reuse memory that earlier connections left; if "
+    "later connections did so too, the figures are too small"
 )
 METHODS = {
     PSS: "Memory is PSS without programs and libraries: memory that processes share is divided among them, so that it "

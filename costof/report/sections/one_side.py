@@ -98,7 +98,7 @@ class OneSideSection(Section[None, OneSide]):
                 yield Table.of(["", "mean", "p50", "p99"], rows, title=f"{arm.label}{arm.at}, without a comparison")
             for each in data.connections:
                 if each.arm == name:
-                    head = ["phase", "ms", "share", "round trips", "bytes out / in"]
+                    head = ["phase", "ms", "share", "round trips", "bytes sent / received"]
                     yield Table.of(head, _phases(each), title=f"A new connection with {arm.label}{arm.at}")
         yield Paragraph(NOTE.format(control=index.control_label, arms=_labels(index, data)), "note")
 

@@ -99,7 +99,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
         metric = index.metrics[data.metric]
         texts = [
-            f"With {', '.join(conditions)}, {_advice(metric, data.unit, findings)}."
+            f"With {', '.join(conditions)}, {_advice(index, metric, data.unit, findings)}."
             for conditions, findings in _groups(index, data)
         ]
         return [*sentences("answer", texts), *sentences("verdict", [" ".join(texts)] if texts else [])]
@@ -179,16 +179,18 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
         yield list(conditions), sorted(findings, key=lambda each: float(each.size))
 
 
-def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
-    label = f"'{findings[0].arm.label}'"
+def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> str:
+    label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.baseline or "")
+    instead = f"{label} instead of '{control}'"
     same = [each for each in findings if each.same]
     by_verdict = {verdict: [e for e in findings if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
     margin = fmt.share(metric.margin)
     parts: list[str] = []
     if saving := by_verdict[Verdict.SAVES]:
-        parts.append(f"use {label} {_sizes(saving, findings, unit)} ({_amounts(metric, saving, unit)})")
+        parts.append(f"use {instead} {_sizes(saving, findings, unit)} ({_amounts(metric, saving, unit)})")
     if costing := by_verdict[Verdict.COSTS]:
-        parts.append(f"do not use {label} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
+        what = label if parts else instead
+        parts.append(f"do not use {what} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
     for some, words in (
         (by_verdict[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
         (by_verdict[Verdict.NO_COST], f"costs at most {margin} {{at}}"),

@@ -63,8 +63,8 @@ ADDED = "A protection adds a fixed time, and your round-trip time for each round
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
-    "round trips, estimated from the rounds at the nearest distance. Round-trip times are the kernel's estimates for "
-    "TCP connections on the links. Intervals include the uncertainty of the own time and of the round-trip time."
+    "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
+    "connections to the servers. Intervals include the uncertainty of both times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
@@ -396,9 +396,9 @@ def worst(index: Index, model: CostModel) -> str | None:
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
     return (
-        f"Of {far} for farther distances, the worst differs from the measurement by "
-        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} "
-        f"and a round trip of {fmt.milliseconds(most.round_trip_ms)}."
+        f"The formula was checked by {far} for farther distances, of which the worst differs from the measurement by "
+        f"{fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with {index.label(most.arm)} at a "
+        f"round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )
 
 

@@ -55,12 +55,12 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 #: A curve is shown only if it reaches from p10 or lower to this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
-    "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
-    f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
+    "Percentiles are computed over all operations of all rounds, and intervals of ratios by a bootstrap over whole "
+    f"{{unit}}s. A percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
-    " The band of a curve is computed from the same resamples: its width in standard errors is chosen so that 95 % of "
-    "the resampled curves lie entirely within it (Montiel Olea & Plagborg-Møller 2019)."
+    " The band around a curve is so wide that 95 % of the resampled curves lie entirely within it (Montiel Olea & "
+    "Plagborg-Møller 2019)."
 )
 
 
@@ -245,8 +245,8 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
     for (percentile, metric, needed, operations), names in arms.items():
         listed = fmt.listed([f"'{name}'" for name in names])
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there "
-            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} with {listed} is not shown: it needs "
+            f"{needed:,} operations, and this run has {operations:,}{' of each' if len(names) > 1 else ''}."
         )
 
 

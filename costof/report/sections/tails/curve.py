@@ -204,13 +204,13 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, fast or slow: the same {effect} of {amount} at every percentile from "
-                f"{first} to {last} agrees with the data."
+                f"{subject} {about} {what}, whether an operation is fast or slow: a {effect} of {amount} fits every "
+                f"percentile from {first} to {last}."
             )
-        where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
+        where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. The same {effect} of {amount} at every percentile from {first} to "
-            f"{last} agrees with the data, but at some of them this run cannot tell the {effect} from zero."
+            f"{subject} {about} {what} {where}. A {effect} of {amount} also fits every other percentile from {first} "
+            f"to {last}, but at some of them this run cannot tell it from zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -221,9 +221,9 @@ def _sentence(index: Index, curve: Curve) -> str:
     *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
     if none:
-        return f"{subject} shows no clear difference in {what} up to {limit}, but one above: {at}."
+        return f"{subject} shows no clear difference in {what} up to {limit}, but a clear one above {limit}: {at}."
     above = "more" if (far.low > high) == (effect == COST) else "less"
-    return f"{subject} {about} {what} up to {limit}, and {above} above: {at}."
+    return f"{subject} {about} {what} up to {limit}, and {above} above {limit}: {at}."
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
@@ -256,6 +256,6 @@ def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
     for (metric, needed, operations), names in arms.items():
         listed = fmt.listed([f"'{name}'" for name in names])
         yield (
-            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; "
-            f"there are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The cost of {listed} at each percentile of {index.metric_in_view(metric)} is not shown: it needs "
+            f"{needed:,} operations, and this run has {operations:,}{' of each' if len(names) > 1 else ''}."
         )
