@@ -226,8 +226,8 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return a sentence for each set of rounds that dominates the means of figures. `unit` is 'round' or 'start'.
 
-    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean of a
-    new connection from +15 ms to +24 ms.'
+    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean
+    difference of a new connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -281,12 +281,12 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return in words how uneven rounds move figures, such as 'raises the mean of a query from +1.5 ms to +2.4 ms'."""
+    """Return in words how uneven rounds move figures: 'raises the mean difference of a query from +1 ms to +2 ms'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
         if abs(after - before) > LEAST_MOVE * abs(before) or not (uneven.quotient_without and figure.without):
-            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean of"
+            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean difference of"
             texts = _signed(figure, uneven.without), figure.added
         else:
             what = f"change{'s' if one else ''} the ratio of the means of"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -50,6 +51,8 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
 NOISE_FLOOR_ORDER = 90
+#: Matches the beginning of a clause of `_clause`, up to what differs between metrics with the same verdict.
+VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
 class CostsSection(Section[None, None]):
@@ -356,9 +359,20 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         parts = [
             _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'") for line in lines
         ]
-        text = f"{fmt.capital(arm.label)} {fmt.listed(parts)} {words}".rstrip()
+        text = f"{fmt.capital(arm.label)} {_with_each_verb_once(parts)} {words}".rstrip()
         texts += [f"{text}.{''.join(map(_noise, lines))}"] if parts else []
     return texts
+
+
+def _with_each_verb_once(clauses: list[str]) -> str:
+    """Return clauses as text that names each verb once, such as "adds 1 ms to 'a' and 2 ms to 'b', and lowers 'c'"."""
+    objects: dict[str, list[str]] = {}
+    for clause in clauses:
+        match = VERB.match(clause)
+        verb = match[0] if match else ""
+        objects.setdefault(verb or clause, []).append(clause.removeprefix(verb))
+    *first, last = [each[0] if verb == each[0] else f"{verb}{fmt.listed(each)}" for verb, each in objects.items()]
+    return f"{', '.join(first)}, and {last}" if first else last
 
 
 TITLES = {

@@ -54,6 +54,7 @@ from costof.study.schema import SERVER_PREFIX
 #: The position of the cost model's tables in the report, which is late. The calculator is early, at the section's
 #: `order`.
 DETAILS = 100
+ADDS = "adds "
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
 FORMULA_WITH_FLUSHES = (
@@ -173,7 +174,11 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
         at = same if number else f"calculated for {service}"
-        times = f"{connection}, {operation}" if connects else operation
+        if connection.startswith(ADDS) and operation.startswith(ADDS):
+            both = f"{connection} and {operation.removeprefix(ADDS)},"
+        else:
+            both = f"{connection}, {operation},"
+        times = both if connects else operation
         yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
 
 
@@ -193,8 +198,8 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
         counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
-        "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
-        f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
+        "Flushes were counted by the servers. Simultaneous operations share flushes, and each waits for at most two of "
+        f"them. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
         "after the rounds."
     ]
 
@@ -328,7 +333,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
     ratio = measured.printed_ratio if measured is not None else None
     share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
-    return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
+    return f"{ADDS}{amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 
 
 def _cores_change(cores: Estimate) -> str:
