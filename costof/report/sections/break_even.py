@@ -208,7 +208,7 @@ def _table(index: Index, data: list[Point]) -> Table:
                 arm = next((arm.name for arm in context.arms if arm.protection == protection), "")
                 cells.append(_cell(points.get((view, arm, share))))
             rows.append([f"{label} ({view})", *cells])
-    head = ["with", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
+    head = ["variant", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
     return Table.of(head, rows, title="Operations a connection from which the cost is below 5 % or 1 %", media=FILES)
 
 

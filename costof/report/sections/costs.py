@@ -359,8 +359,9 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         parts = [
             _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'") for line in lines
         ]
-        text = f"{fmt.capital(arm.label)} {_with_each_verb_once(parts)} {words}".rstrip()
-        texts += [f"{text}.{''.join(map(_noise, lines))}"] if parts else []
+        if parts:
+            text = f"{fmt.capital(arm.label)} {_with_each_verb_once(parts)} {words}".rstrip()
+            texts.append(f"{text}.{''.join(map(_noise, lines))}")
     return texts
 
 
@@ -441,7 +442,7 @@ def table(index: Index, view: View, media: Media) -> Table:
             rows += _published(index.core.published_for(metric.name, arm), together=terminal)
     first = fmt.UNITS.get(unit, unit) if terminal else "metric"
     columns = [
-        Column("with" if index.many_arms else first, "text", width=26),
+        Column("variant" if index.many_arms else first, "text", width=26),
         Column(index.control_heading, width=9.5),
         Column(index.arm_heading, width=9.5),
         Column("difference", width=17),

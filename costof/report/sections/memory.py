@@ -57,11 +57,11 @@ class MemorySection(Section[None, ConnectionMemory]):
         measured = [each for each in data.arms if each.growth]
         if measured:
             several = roles if len(roles) > 1 else []
-            head = ["with", *(f"{role}, kB" for role in several), "a connection", "added", f"{CLIENTS:,} clients"]
+            head = ["variant", *(f"{role}, kB" for role in several), "a connection", "added", f"{CLIENTS:,} clients"]
             rows = [_row(index, several, each) for each in measured]
             yield Table.of(head, rows, title="Memory of an idle connection")
             landmarks = list(dict.fromkeys(growth.connections for each in measured for growth in each.growth))
-            head = ["with", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
+            head = ["variant", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
             grown = [_growth_row(index, sorted(landmarks), each) for each in measured]
             yield Table.of(head, grown, title="Growth of the servers' memory with idle connections")
             servers = FRESH if data.fresh else TURNS.format(lead_in=data.lead_in)

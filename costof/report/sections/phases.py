@@ -179,7 +179,7 @@ def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
                     Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(transferred)])
                 )
         rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
-    columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes sent / received"))]
+    columns = [Column("variant", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes sent / received"))]
     title = f"Phases of a new connection{context.suffix}"
     return Table(columns, rows, title, group="phase", media=FILES)
 

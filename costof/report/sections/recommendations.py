@@ -11,7 +11,7 @@ from costof import format as fmt
 from costof.model import Model
 from costof.report.blocks import Block, Cell, Table
 from costof.report.sections import Section, sentences
-from costof.results.index import SAME_SET_UP, Index, Lead
+from costof.results.index import SAME_SET_UP, Index, Lead, verdict_words
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Verdict
@@ -154,7 +154,7 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
         fmt.with_unit(fmt.number(effect.control_value), effect.unit),
         fmt.with_unit(fmt.number(effect.value), effect.unit),
         Cell.of(fmt.relative(effect.printed_ratio)) if effect.printed_ratio else fmt.NONE,
-        SAME_SET_UP if Finding("", arm, effect).same else effect.verdict.words(index.metrics[name].better),
+        SAME_SET_UP if Finding("", arm, effect).same else verdict_words(effect, index.metrics[name]),
     ]
     published = []
     for figure in index.core.published_for(name, arm):

@@ -124,9 +124,9 @@ class SizingSection(Section[Spec, list[Sizing]]):
             for each in data
         ]
         one = data[0].example
-        cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
+        cores = f"cores for {one.clients:,} clients in {fmt.with_unit(fmt.count(one.seconds), 's')}"
         head = [
-            "with",
+            "variant",
             f"{data[0].role} CPU, ms a client",
             "added CPU, ms a client",
             "clients a second per core",

@@ -522,7 +522,7 @@ def test_curve_of_a_cost_that_few_operations_pay_rises_at_high_percentiles() -> 
     assert all(point.low <= point.difference <= point.high for point in curve.points)
     assert at[50].low < 0.02 < at[50].high < 0.1
     assert 0.1 < at[95].low < at[95].high < 0.5
-    pattern = r" adds about 0\.0\d+ ms to .* up to p\d+, and more above: \+0\.\d+ ms \[.*\] at p99\.3\.$"
+    pattern = r" adds about 0\.0\d+ ms to .* up to p(\d+), and more above p\1: \+0\.\d+ ms \[.*\] at p99\.3\.$"
     assert re.search(pattern, curve_sentence(result))
 
 

@@ -363,13 +363,13 @@ def parameters(index: Index, model: CostModel) -> Table:
             own = Cell.of(fmt.absolute(cost.own_ms, "ms")) if cost.own_ms.value > 0 else Cell(NO_OWN_TIME)
             rows.append(Row([Cell(cost.label), own, *map(Cell, counted)]))
     title = f"Own time, round trips, {'flushes, ' if flushes else ''}bytes and CPU of an operation"
-    return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
+    return Table([Column("variant", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
 
 def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
-    head = ["with", "at", "predicted", "measured", "error"]
+    head = ["variant", "distance", "predicted", "measured", "error"]
     # Leave out metrics that are predicted only for the distance from which the model was computed (`local`): there is
     # no prediction to test.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
