@@ -109,7 +109,7 @@ class KeyFigure(Model):
         """
         if self.without is None or self.value is None:
             return ""
-        of = "cores" if self.available is None else f"of this machine's {self.available}, which the client shares"
+        of = "cores" if self.available is None else f"of this machine's {self.available} cores, shared with the client"
         return f" ({self.one_side(self.without)} → {self.one_side(self.value)} {of})"
 
     @property

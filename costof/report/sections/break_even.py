@@ -290,8 +290,8 @@ def _caption(curves: list[Curve]) -> list[str]:
     for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.context.at}): for a connection that is used once {once}, with 100 "
-            f"more operations on it {hundred}, with 1,000 more {thousand}."
+            f"{curve.arm.label} ({curve.view}{curve.context.at}) changes the time of a connection with 1 operation by "
+            f"{once}, with 101 operations by {hundred}, and with 1,001 operations by {thousand}."
         )
     return [
         *parts,

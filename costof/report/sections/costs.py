@@ -51,6 +51,8 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
 NOISE_FLOOR_ORDER = 90
+#: A sentence about a metric has at most this many clauses.
+MOST_CLAUSES = 2
 #: Matches the beginning of a clause of `_clause`, up to what differs between metrics with the same verdict.
 VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
@@ -103,7 +105,7 @@ class CostsSection(Section[None, None]):
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
             more = f" The full report has all metrics {other}." if index.many_contexts else ""
-            note = f"{legend} No estimate uses published figures." if published else legend
+            note = f"{legend} Published figures are only for comparison." if published else legend
             yield Paragraph(note, "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
         if note := side_effects_note(shown):
@@ -239,13 +241,18 @@ def _noise(line: Line) -> str:
 def _clauses(line: Line) -> str:
     """Return the predicate of a line's sentence, with a clause for each verdict.
 
-    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %".
+    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %". More than
+    `MOST_CLAUSES` clauses are separate sentences.
     """
     name, parts = f"'{line.metric.label}'", []
-    for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
+    found = dict.fromkeys(effect.verdict for _, effect in line.effects)
+    few = len(found) <= MOST_CLAUSES
+    for verdict in found:
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
         parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
-        name = "it"
+        name = "it" if few else name
+    if not few:
+        return ". It ".join(parts)
     *first, last = parts
     return ", and ".join([", ".join(first), last] if first else [last])
 

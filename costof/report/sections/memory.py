@@ -76,12 +76,12 @@ class MemorySection(Section[None, ConnectionMemory]):
 def _sentence(arm: Arm, memory: ArmMemory) -> str | None:
     """Return the sentence about the memory that an arm adds to each connection; None if it is unknown.
 
-    For example: "TLS adds 36.1 kB to the servers' memory of a connection: 361 MB for 10,000 clients."
+    For example: "TLS adds 36.1 kB to the servers' memory for each connection: 361 MB for 10,000 clients."
     """
     added = memory.added
     if added is None:
         return None
-    what = f"the servers' memory of a connection{arm.at}"
+    what = f"the servers' memory for each connection{arm.at}"
     if added.low <= 0 <= added.high:
         return f"{fmt.capital(arm.label)} changes {what} by at most {size_text(max(-added.low, added.high))}."
     more = added.value > 0

@@ -162,8 +162,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     far = f",{away}" if (away := _away(model, load)) else ""
     connects = has_connections(model)
     service = (
-        f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
-        f"each{far}"
+        f"{load.connections_per_second:g} new connections a second with {load.operations:g} operations each{far}"
         if connects
         else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
@@ -455,8 +454,8 @@ POINTS = 90
 DOT = 4.5
 DASH = 5
 HOW_TO_READ = (
-    "Lines and bands are the cost model with its 95 % interval; dots with bars are measured effects. Lost shares hold "
-    "for a client that waits for each operation before it starts the next."
+    "Lines and bands are the cost model with its 95 % interval; dots with bars are measured effects. The lost share "
+    "of operations a second holds for a client that waits for each operation before it starts the next."
 )
 
 

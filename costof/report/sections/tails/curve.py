@@ -36,9 +36,9 @@ COST, SAVING = "cost", "saving"
 #: If the highest cost is more than this many times the median cost, the axis is logarithmic beyond twice the median.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
-    "Left are the fastest operations, right the slowest. The line is by how much the percentile is higher than the "
-    "control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations pay "
-    "the same."
+    "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
+    "than the control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations "
+    "pay the same."
 )
 
 
