@@ -78,8 +78,8 @@ def test_load_that_needs_the_whole_machine_is_not_carried_even_if_all_arrivals_w
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "
         "load the server needs 0.91 cores, the client 0.54 and the lab's simulated links 0.49, together 97 % of this "
-        "machine's 2 cores. The queue grows as long as the load lasts, so the measured times have no meaning: try a load "
-        "of 250 a second, or measure from another machine."
+        "machine's 2 cores. The queue grows as long as the load lasts, so the measured times have no meaning: try a "
+        "load of 250 a second, or measure from another machine."
     )
     assert [each.name for each in result.summary.figures] == [CORES]
     assert {each.label for each in result.sections.checks if not each.passed} == {"load not carried"}

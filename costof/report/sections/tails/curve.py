@@ -37,8 +37,8 @@ COST, SAVING = "cost", "saving"
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
-    "than the control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations "
-    "pay the same."
+    "than the control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all "
+    "operations pay the same."
 )
 
 
