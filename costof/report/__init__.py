@@ -128,7 +128,7 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
         parts=parts,
-        origin=f"Made by costof from the ledger of run {result.run}.",
+        origin=f"Made by costof from the results of run {result.run}.",
         handout=_handout(result, index),
     )
 

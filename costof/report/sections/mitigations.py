@@ -170,7 +170,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
             control=reference.baseline or "",
             mitigations=mitigations,
             measure=measure,
-            factor=run.plan.study.factors[factor].label if measure else "",
+            factor=_factor_label(run.plan.study, factor) if measure else "",
             reference_levels={
                 each.factor: changed.phrase(reference.levels[each.factor])
                 for each in mitigations
@@ -232,6 +232,12 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     if installed is None:
         return spec
     return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up"}))
+
+
+def _factor_label(study: Study, factor: str) -> str:
+    """Return a factor's label in the installed study of the same name or, if there is none, in the run's study."""
+    installed = load_study(study.name) if study.name in study_names() else study
+    return installed.factors.get(factor, study.factors[factor]).label
 
 
 @cache
@@ -401,7 +407,8 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
                 is_first = not any(compared in clause for clause in clauses)
-                what = f"{compared}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
+                reference = f"{compared}{_at_reference(data, each)}"
+                what = f"{reference}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
                 clause = f"{what} by {_improvement(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))

@@ -238,15 +238,15 @@ def _sentence(index: Index, tail: Tail) -> str:
 
 
 def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
-    arms: dict[tuple[float, str, int, int], list[str]] = {}
+    arms: dict[tuple[float, str, int], list[str]] = {}
     for each in undetermined:
         if each.metric in index.metrics:
-            arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
-    for (percentile, metric, needed, operations), names in arms.items():
-        listed = fmt.listed([f"'{name}'" for name in names])
+            shown = f"'{each.arm}' ({fmt.plural(each.operations, 'operation')})"
+            arms.setdefault((each.percentile, each.metric, each.needed), []).append(shown)
+    for (percentile, metric, needed), each_arm in arms.items():
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} with {listed} is not shown: it needs "
-            f"{needed:,} operations, and this run has {operations:,}{' of each' if len(names) > 1 else ''}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
+            f"{fmt.listed(each_arm)}, because it needs {needed:,} operations."
         )
 
 

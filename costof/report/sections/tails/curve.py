@@ -249,13 +249,13 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
 
 
 def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
-    arms: dict[tuple[str, int, int], list[str]] = {}
+    arms: dict[tuple[str, int], list[str]] = {}
     for each in missing:
         if each.metric in index.metrics:
-            arms.setdefault((each.metric, each.needed, each.operations), []).append(each.arm)
-    for (metric, needed, operations), names in arms.items():
-        listed = fmt.listed([f"'{name}'" for name in names])
+            shown = f"'{each.arm}' ({fmt.plural(each.operations, 'operation')})"
+            arms.setdefault((each.metric, each.needed), []).append(shown)
+    for (metric, needed), each_arm in arms.items():
         yield (
-            f"The cost of {listed} at each percentile of {index.metric_in_view(metric)} is not shown: it needs "
-            f"{needed:,} operations, and this run has {operations:,}{' of each' if len(names) > 1 else ''}."
+            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with {fmt.listed(each_arm)}, "
+            f"because it needs {needed:,} operations."
         )
