@@ -136,7 +136,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answer_texts(with_needed(600.0), "next")
     # The profile does not permit so many rounds, so the run cannot be resumed for them.
-    assert advice.startswith("Measure for about 10 min more (--rounds 370) to resolve ")
+    assert advice.startswith("Measure for about 10 min more (--rounds 370) to get a verdict on ")
 
 
 @pytest.mark.parametrize(
