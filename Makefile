@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine/Cargo.lock -type f 2>/dev/null)
 
-.PHONY: setup packages tls-libraries demo test test-python test-engine test-all test-all-python test-all-engine lint \
+.PHONY: setup packages tls-libraries demo test test-python test-engine test-all test-all-python test-all-engine test-all-alone lint \
 	bench truth man docs docs-reports wheels release-check check-wheels clean
 .DEFAULT_GOAL := setup
 
@@ -38,7 +38,7 @@ test: setup
 # All tests: those of `make test` and the slow ones, for a release, or after changes in their area.
 test-all: setup
 	@scripts/system-packages tests
-	@$(MAKE) --no-print-directory --jobs 2 test-all-python test-all-engine
+	@$(MAKE) --no-print-directory --jobs 2 test-all-alone
 
 # Eight workers, because tests with servers wait half of the time; tests of a file share their servers. Container images often set
 # PYTHONDONTWRITEBYTECODE, with which each of a thousand processes would compile all sources. Small matrices are slower on
@@ -49,7 +49,11 @@ test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
 test-python:
 	@$(PYTEST) -m 'not slow'
 test-all-python:
-	@$(PYTEST)
+	@$(PYTEST) -m 'not alone'
+
+# After all other tests, because these compare measured figures with known ones.
+test-all-alone: test-all-python test-all-engine
+	@$(BIN)/python -m pytest -m alone
 
 test-engine test-all-engine:
 	+@cd engine && cargo test --quiet --workspace

@@ -1,4 +1,7 @@
-"""CPU time for the report on a long run (200 rounds of 20 arms), compared with that for parsing the ledger's JSON."""
+"""Benchmark of the report on a long run: its CPU time, compared with that of parsing the run's raw records.
+
+The run has 200 rounds of 20 arms. Its records are lines of JSON.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,15 @@ from tests.fake_run import fake_run
 from tests.truths.mysql_transport import TransportTruth
 
 ROUNDS, TURNS = 200, 5
-#: Levels that make 20 arms, including the controls and their replicates.
+#: Levels of factors that together make 20 arms, including the controls and their identical copies.
 SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,us-us,us-eu,10")
 
 
 def main() -> None:
-    """Print the CPU seconds of the report and of parsing, and their ratio with its interval, paired by repetition."""
+    """Print the CPU seconds of the report and of parsing, and their ratio with a 95 % interval.
+
+    Both are measured in turn. The ratio is computed from such pairs, because the speed of a shared machine changes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(load_study("mysql-transport"), Options(settings=SETTINGS))
         ledger = fake_run(Path(folder) / "run", plan, TransportTruth(), rounds=ROUNDS)

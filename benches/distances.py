@@ -1,7 +1,7 @@
-"""Comparison of known delays with measured ones, with a precision that needs a quiet machine.
+"""A benchmark that compares known delays with measured ones. It needs a quiet machine.
 
-Tests check what holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how close the
-measured values come to the known ones. It needs root, since hosts and links are network namespaces.
+The tests check only what holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how
+close the measured values come to the known ones. It needs root, since hosts and links are network namespaces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NoProgress:
 
 
 def delayed_plan(rounds: str) -> Plan:
-    """Return a plan of two plain arms. The client of the second arm is 5 ms further away from the server."""
+    """Return a plan of two arms without TLS. The client of the second arm is 5 ms further away from the server."""
     plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
     control = plan.controls[0]
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
@@ -99,7 +99,7 @@ def timed(seconds: list[float]) -> Iterator[None]:
 
 
 def lab_starts() -> Iterator[tuple[str, str, str]]:
-    """Yield a table row for each of two labs, with the time that it takes to start."""
+    """Start two labs (sets of servers), one after the other. Yield a table row for each, with its start-up time."""
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))

@@ -1,8 +1,8 @@
-"""CPU cost of column encryption: for a value, by algorithm and length, and for a driver that reads no encrypted column.
+"""Benchmark of column encryption: CPU time for a value, and for a driver that has keys but reads plaintext.
 
-Values are encrypted and decrypted by the engine (`costof-engine calibrate`), and decrypted by `costof.encrypted`. The
-engine's driver reads the same rows directly from a server, alternately with and without master keys. The table shows
-medians.
+The table shows the CPU time for a value by algorithm and length, for the engine (`costof-engine calibrate`) and for the
+Python package `costof.encrypted`. Then the engine's driver reads the same plaintext rows from a server, alternately
+with and without master keys. All figures are medians.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def python_us(algorithm: str) -> float:
     salt = session_salt(vectors["scramble"].encode(), bytes.fromhex(vectors["nonce"]))
     opener = KeyRing(vectors["master_keys"]).session(salt).opener(envelope)
     associated = envelope.associated_data(RowFormat.TEXT, (b"tpcc", b"customer", b"text"))
-    # The row's first column is a number of one digit, with its length: two bytes. The third byte is the value's length.
+    # Skip three bytes: the row's first column (its length, then its single digit), and the length of the sealed value.
     sealed = bytes.fromhex(case["rows"][1])[3:]
     began = time.process_time()
     for _ in range(PYTHON_VALUES):

@@ -37,7 +37,7 @@ WORKLOADS = {"connect": CONNECTIONS, **{workload.name: UNBOUNDED for workload in
 
 @contextmanager
 def _other_engine(path: Path, benches: list[Bench]) -> Iterator[Instrument]:
-    """Start the other build of the engine on the host of the installed engine, with the same plan."""
+    """Start the other build of the engine on the host of the installed engine, with the same arms and workloads."""
     bench = benches[0]
     with patch.dict(os.environ, {"COSTOF_ENGINE": str(path)}):
         started = engine(bench.lab.prefix(bench.arm))

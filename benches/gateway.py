@@ -1,9 +1,9 @@
-"""Cost of the gateway for a command, compared with HAProxy as a TCP proxy, on one MariaDB on loopback.
+"""Cost of a query through the gateway, compared with HAProxy as a TCP proxy, on one MariaDB on loopback.
 
-A command is sysbench's point select, either prepared or sent as text, which the gateway parses each time. The gateways
-`no rules` and `plaintext` forward bytes unchanged, `other column` has rules for a column that is not selected, and
-`encrypted` encrypts the selected column. All are measured alternately; the table shows medians. Everything runs on one
-core, because waking a second core may take longer than the measured time.
+The query is sysbench's point select. It is either prepared, or sent as text, which the gateway parses each time. Four
+gateways are compared: `no rules` and `plaintext` forward bytes unchanged, `other column` has rules for a column that is
+not selected, and `encrypted` encrypts the selected column. All are measured alternately; the table shows medians.
+Everything runs on one core, because waking a second core may take longer than the measured time.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _addresses(
 
 
 def _forwarder(lab: Lab, server: SysbenchServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
-    """Start HAProxy. Return its address by name, or an empty dict if it is not installed. Add its CPU time to `cpu`."""
+    """Start HAProxy, and add to `cpu` a function that returns its CPU seconds.
+
+    Returns its address as `{FORWARDED: "host:port"}`, or {} if HAProxy is not installed.
+    """
     try:
         binary = find_haproxy()
     except CostofError:
@@ -141,7 +144,10 @@ Figures = dict[tuple[int, str], tuple[float, float]]
 
 
 def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callable[[], float]]) -> Figures:
-    """Measure each path by number of workers. Return the commands a second, and the gateway's CPU us for a command."""
+    """Measure each address with each number of workers.
+
+    Returns the queries a second, and the CPU time in us that the gateway or HAProxy uses for a query.
+    """
     samples: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for _ in range(TURNS):
         for workers in WORKERS:

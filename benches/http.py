@@ -2,8 +2,8 @@
 
 All are measured alternately, over 50 connections to one nginx process on loopback that answers `OK`. The table shows
 medians. With TLS each request has a new connection with a full TLS 1.3 handshake and the same cipher suite.
-Certificates are not verified, since only oha could. All programs have one thread, except oha, which has one for each
-core. A program's CPU time is that of its whole process.
+Certificates are not verified, because only oha can do that. All programs have one thread, except oha, which has one for
+each core. A program's CPU time is that of its whole process.
 
 Engines with other TLS libraries are compared too if `make tls-libraries` has built them. They are measured with their
 default key exchange groups, and with X25519 only.
@@ -45,7 +45,7 @@ SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections",
 LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
-"""The number of successful requests, and the seconds that they took together."""
+"""The number of successful requests, and the duration of the measurement in seconds."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """Return by name the installed engine and the engines with other TLS libraries, started with the plan."""
+    """Start the installed engine, and the engines built with other TLS libraries. Return them by their names."""
     engines = {}
     for library in ("", *LIBRARIES):
         try:

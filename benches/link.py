@@ -54,7 +54,7 @@ def transfer(network: Network, link: Link, control: str) -> Transfer:
         ]
         for thread in threads:
             thread.start()
-        # Wait until the congestion window has grown.
+        # Measure only after the congestion window has grown, because TCP is slow at first.
         time.sleep(1 + link.round_trip_ms / 100)
         before = (time.monotonic(), received[0], network.cpu_seconds(), network.counters(link).a_to_b)
         time.sleep(TRANSFER_SECONDS)

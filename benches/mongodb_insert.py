@@ -90,7 +90,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Usage:
 
 
 def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usage:
-    """Measure the engine's loader, which fills an empty collection, as in a run."""
+    """Measure the engine's loader, which inserts all records into an empty collection before a run."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()

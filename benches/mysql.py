@@ -2,7 +2,7 @@
 
 All read the same table of the same MariaDB from the same host of the lab, alternately. The table shows medians.
 sysbench uses server-side prepared statements by default, and so does the engine. mariadb-slap opens a connection for
-each query (`--detach=1`), like the engine in its workload of kind connect.
+each query (`--detach=1`), as does the engine's workload `connect`.
 """
 
 from __future__ import annotations

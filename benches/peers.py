@@ -1,6 +1,7 @@
-"""The common part of benchmarks that compare the engine with a database client in the lab of a study.
+"""The common part of benchmarks that compare the engine with another database client.
 
-Both run on the same host, with the same server and the same data.
+Both clients run on the same host, with the same server and the same data. A lab starts the server, as in a
+run of one of costof's studies, such as `mysql-transport`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Bench:
         return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Measure another client on the engine's host. `read` gets operations and seconds from the client's output."""
+        """Measure another client on the engine's host. `read` parses the client's output: operations, seconds."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
@@ -86,9 +87,9 @@ BenchType = TypeVar("BenchType", bound=Bench)
 def running_benches(
     kind: type[BenchType], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
 ) -> Iterator[list[BenchType]]:
-    """Start the lab of a study and load its data. Yield a bench for the arm without TLS and one for the arm with TLS.
+    """Start the servers of a study and load their data. Yield a bench without TLS and a bench with TLS.
 
-    The engine can measure `workloads`, and 'connect' in addition.
+    The engine can then measure these `workloads` and the workload 'connect'.
     """
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))
@@ -105,7 +106,7 @@ def running_benches(
 
 
 def plan_of(lab: ServerLab, arms: list[PlannedArm], records: int, workloads: Sequence[Workload]) -> Plan:
-    """Return the engine's plan for these arms, with the additional workload 'connect'."""
+    """Return the engine's plan for these arms, with these workloads and the workload 'connect'."""
     return Plan(
         data=Data(records=records),
         arms=[lab.endpoint(arm).named(arm.name) for arm in arms],

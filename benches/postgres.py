@@ -1,8 +1,8 @@
 """Comparison of the engine with pgbench: prepared selects on 1 and 32 connections, and new connections with a select.
 
 Both read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows medians.
-`pgbench --connect` opens its connections one after the other, like the engine in its workload of kind connect. Both
-prepare the first query of a connection.
+`pgbench --connect` opens its connections one after the other, as does the engine's workload `connect`. Both prepare the
+first query of a connection.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class PostgresBench(Bench):
         argv += [str(find_postgres().with_name("pgbench")), "--no-vacuum", "--protocol=prepared", *options]
         argv += [f"--client={clients}", f"--host={host}", f"--port={port}", f"--username={service['username']}"]
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
-            # Use a script with `RECORDS` keys. The built-in one would use 100,000 keys for each branch in the lab.
+            # Use a script that reads `RECORDS` keys, as the engine does. pgbench's built-in script would read 100,000
+            # keys for each branch (pgbench's unit of scale) in the lab's data.
             script.write(SCRIPT)
             script.flush()
             return self.program([*argv, f"--file={script.name}", service["database"]], _read)

@@ -46,7 +46,7 @@ BENCHES = {
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
 def run(names: tuple[str, ...]) -> None:
     """Run the benchmarks with these names, or all benchmarks if there are no names."""
-    # Keep the cores awake, as in a run of costof.
+    # Keep the cores awake, as `costof run` does: otherwise the time that a core needs to wake up would be measured too.
     with cores_awake():
         for name in names or BENCHES:
             BENCHES[name].main()

@@ -25,7 +25,7 @@ TURNS, ROUNDS = 9, 30
 def main() -> None:
     """Print each command's CPU time, including child processes, and its ratio to that of the Python interpreter alone.
 
-    Ratios are paired by repetition.
+    All commands are run in turn, several times. A ratio compares CPU times of the same turn.
     """
     with tempfile.TemporaryDirectory() as folder, OriginProcess() as origin:
         ledger = fake_run(

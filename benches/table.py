@@ -17,7 +17,7 @@ OURS = "costof-engine"
 
 
 class Usage(NamedTuple):
-    """The result of one measurement of a client.
+    """The result of one measurement of a client (a load generator or database client).
 
     `cpu_us` is the client's CPU time for an operation, and `server_cores` the server's CPU use in cores.
     """
@@ -33,7 +33,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def from_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
-        """Compute the usage from the engine's answer about a slice, which must have no errors."""
+        """Compute the usage from the engine's answer about one measurement (a slice), which must have no errors."""
         assert not answer.errors, answer.errors
         return cls.from_totals(
             answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds
@@ -59,7 +59,8 @@ def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: i
 def print_table(title: str, measured: list[Measured]) -> None:
     """Print a table line for each setting and client: medians, and the engine's CPU time relative to the client's.
 
-    The ratio's 95 % interval is paired by turn, since the speed of a shared machine changes between turns.
+    A turn measures every client once. The ratio and its 95 % interval compare CPU times of the same turn, because the
+    speed of a shared machine changes between turns.
     """
     table = Table(title=title, title_justify="left", box=None)
     for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):

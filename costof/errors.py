@@ -122,8 +122,8 @@ class ErrorText:
     RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain the placeholder {{rate}}; set its value "
         "with --load 300/s")
     NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
-    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds (or -r) already sets when the run ends; remove {options}, or "
-        "--rounds")
+    ROUNDS_ARE_EXACT = usage(lambda options: f"the given number of rounds already sets when the run ends; remove "
+        f"{options}, or the number of rounds")
     RESTARTS_ARE_EXACT = usage(lambda: "--restarts sets exactly how many starts are measured, so the run cannot end "
         "at a precision; remove --precision, or --restarts")
     RESTARTS_NEED_LAB = usage(lambda: "--restarts works only in a lab; remove --restarts or --target")
@@ -292,7 +292,7 @@ class ErrorText:
     HOSTS_FEW = failed(lambda address, hosts, least: f"only {hosts} of the Ray cluster at {address} can measure, and "
         f"--hosts-least is {least}; start more hosts, or lower --hosts-least")
     HOST_REFUSED = failed(lambda host, detail: f"{host} cannot measure: {detail}")
-    # The process that controls the hosts has already formatted the error.
+    # Add no text: the error comes, already formatted, from the process that controls the hosts.
     HOSTS_FAILED = failed(lambda error: f"{error}")
     HOST_LOST = failed(lambda host, detail: f"{host} failed: {detail}")
     OTHER_HOSTS = usage(lambda path, before, now: f"{path} was measured from {before}, and now it would be measured "

@@ -20,7 +20,7 @@ MULTIPLE_FROM = 2.0
 """The lowest ratio that is shown as a multiple ('5.4×') instead of a percentage ('+440 %')."""
 MOST_DECIMALS = 6
 UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
-"""Symbols of units that are not printed by their names."""
+"""The units that are printed as a symbol instead of by their name."""
 
 
 class Verbs(NamedTuple):
@@ -92,7 +92,7 @@ def verbs(unit: str) -> Verbs:
 
 
 def titled(label: str, unit: str) -> str:
-    """Return a label with its unit, 'query, ms'; the label alone for a rate, because its label contains 'a second'."""
+    """Return a label with its unit, 'query, ms'; the label alone for a rate, such as 'queries a second'."""
     return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
 
 
@@ -121,14 +121,14 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 def at_most(estimate: Estimate, unit: str) -> str:
     """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'.
 
-    An effect whose interval contains 0 is at most so large in either direction.
+    If the interval contains 0, the effect is at most this large, whether it is a cost or a saving.
     """
     end = max(abs(estimate.low), abs(estimate.high))
     return with_unit(number(end, significant_decimals(end, 2)), unit)
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'. The percentage needs `ratio`."""
+    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)', without '+66 %' if no `ratio`."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""
@@ -172,7 +172,7 @@ def loss(ratio: Estimate) -> Text:
 
 
 def gain(ratio: Estimate) -> Text:
-    """Format a ratio above 1 as a gain, '49.1 % [48.9, 49.4]', never as a multiple."""
+    """Format a ratio above 1 as a gain in percent, '49.1 % [48.9, 49.4]', even if the gain exceeds 100 %."""
     won = ratio.through(lambda each: (each - 1) * 100)
     return absolute(won, "%", decimals=min(2, estimate_decimals(won)))
 
@@ -244,7 +244,7 @@ def plural(quantity: int, word: str) -> str:
 
 
 def plural_formatted(quantity: str, one: str, many: str) -> str:
-    """Return a number that is already formatted and its noun: '1 query' or '20 queries'."""
+    """Return the formatted number `quantity` with its noun, such as '1 query' or '20 queries'."""
     return f"{quantity} {one if quantity == '1' else many}"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
 
-#: A number that JSON can hold.
+#: A number that JSON can represent: neither infinite nor NaN.
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 #: The text shown in place of a secret.
 HIDDEN = "<redacted>"

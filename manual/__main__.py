@@ -21,10 +21,11 @@ from manual.picture import picture
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
-#: The site's configuration with the studies' pages. Zensical wants it beside docs/.
+#: The site's configuration, completed with the studies' pages. Zensical (the site generator) needs it beside docs/.
 SITE = reports.ROOT / "site.yml"
 COSTS, PUBLISHED, SCHEMA = DOCS / "costs.md", DOCS / "published.md", REFERENCE / files.SCHEMA
-#: The site that Zensical builds, and a formula in it, as pymdownx.arithmatex marks it.
+#: The folder of the built site, and a pattern that matches a formula in its pages. The Markdown extension
+#: pymdownx.arithmatex writes formulas in this form.
 BUILT = reports.ROOT / "build" / "site"
 FORMULA = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 #: README's picture, and the study that it shows.
@@ -65,7 +66,7 @@ def pages() -> None:
 @main.command()
 def formulas() -> None:
     """Write the formulas of the built site as MathML, which browsers show without a program."""
-    # Only installed to build the site.
+    # Imported here, because it is installed only where the site is built.
     from latex2mathml.converter import convert
 
     for page in BUILT.rglob("*.html"):
@@ -116,9 +117,10 @@ def reference() -> dict[str, str]:
 
 
 def index(results: Sequence[Result]) -> str:
-    """Return README as the site's first page, with links relative to `docs/`, and with all answers before its picture.
+    """Return README as the site's first page, with a list of all studies' answers inserted before its picture.
 
-    Files beside README, such as CONTRIBUTING.md, are not on the site: their names stand without a link.
+    Links are made relative to `docs/`. Files beside README, such as CONTRIBUTING.md, are not on the site: their names
+    stand without a link.
     """
     text = re.sub(r"\[([^]]+)\]\(([A-Z]+\.md)\)", r"\1 (`\2`)", (reports.ROOT / "README.md").read_text())
     introduction, picture, rest = re.sub(r"\]\(docs/", "](", text).partition("![")

@@ -20,9 +20,9 @@ from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims, glance, own_servers
 
-#: The report's figures, picture and calculator, as a page for a frame.
+#: The file with a report's figures, picture and calculator, which the study's page shows in an iframe.
 EMBEDDED = "{study}-embedded.html"
-#: What the answer ends with.
+#: The last paragraph of an answer.
 MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
     "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
@@ -39,7 +39,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
         f"> **{escape(result.summary.verdict)}**",
-        "\n".join([*glance.intervals(result), *glance.lines(result, results), own_servers.line(result.study)]),
+        "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
         f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
@@ -62,10 +62,10 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 
 
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
-    """Yield what to consider before choosing a mitigation.
+    """Yield what to consider before choosing a mitigation (a setting that makes the protection cheaper).
 
-    This is the best one that keeps the whole protection, if others give up a part of it, and what each costs in other
-    metrics.
+    If some mitigations give up a part of the protection, the first item names the best one that does not. A further
+    item for each mitigation says what it costs in other metrics.
     """
     helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best
@@ -89,7 +89,10 @@ def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]
 
 
 def _evidence(result: Result) -> Iterator[str]:
-    """Yield the checks, and a list of each arm's facts that opens with a click, as HTML."""
+    """Yield, as HTML, the run's checks (such as whether the machine was quiet), and a list of each arm's evidence.
+
+    A click opens the list.
+    """
     yield " · ".join(escape(check.words) for check in result.sections.checks or [])
     index, items = Index(result), []
     for arm in (each for each in result.arms if not each.replicate):

@@ -1,4 +1,4 @@
-"""Published figures beside those of our runs: whether they agree, and in what they differ."""
+"""Comparison of published figures with the figures of our runs: whether they agree, and how they differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ RULE = (
     "figure with the protection minus the one without it; a change in percent is this difference divided by the one "
     "without it."
 )
-#: The studies of the five publications that `published.md` compares with runs of their own size.
+#: Five studies that repeat a publication's measurement. `published.md` compares the published figures with runs of the
+#: size that the publication used.
 PUBLICATIONS = (
     "mongodb-tls",
     "mysql-transport",
@@ -69,17 +70,20 @@ class Claim:
 
     @property
     def line(self) -> str:
-        text = f"{self.what}: published {self.published}, here {self.ours}. {self.because}"
-        return f"**{fmt.capital(self.agreement.value)}.** {escape(text)}"
+        text = escape(f"{self.what}: published {self.published}, here {self.ours}.")
+        return f"{text} **{fmt.capital(self.agreement.value)}.** {escape(self.because)}".rstrip()
 
 
 def claims(result: Result) -> list[Claim]:
-    """Return the published figures that the run can be compared with, each beside the first arm that it fits."""
+    """Return the published figures that fit a measured arm, each with our effect on the first such arm."""
     return [each[0] for each in claims_by_figure(result) if each]
 
 
 def claims_by_figure(result: Result) -> list[list[Claim]]:
-    """Return each published figure beside the effect of every arm that it fits; an empty list if none was measured."""
+    """Return a list for each published figure: a claim for each measured arm that has the figure's settings.
+
+    The list of a figure is empty if no such arm was measured.
+    """
     index = Index(result)
     return [[*_claims(index, figure)] for figure in _figures(result)]
 
@@ -123,9 +127,9 @@ def counts(compared: Sequence[Claim]) -> str:
 
 
 def lead(result: Result) -> str:
-    """Return, in Markdown, the most important published figure beside ours; '' if none can be compared.
+    """Return, in Markdown, the most important published figure and ours, the source, and how many figures agree.
 
-    Its source and a count of all published figures by agreement follow.
+    Return '' if no published figure can be compared with the run.
     """
     found = claims(result)
     if not found or result.published is None:
@@ -201,7 +205,7 @@ def _sides(control: float, value: float, unit: str) -> str:
 
 
 def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect) -> tuple[Agreement, str]:
-    """Return whether the figures agree, and the reason in a sentence."""
+    """Return whether the published figure agrees with our effect, and the reason in a sentence."""
     assert effect.ratio is not None
     ours, margin = effect.ratio, fmt.share(metric.margin)
     here, there = _our_direction(effect), direction(ratio, metric.margin, metric.better)
@@ -235,7 +239,11 @@ def direction(ratio: float, margin: float, better: str) -> Direction:
 
 
 def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:
-    """Return a sentence about where the sizes differ: without the protection, or in what the protection changes."""
+    """Return a sentence that compares the published figures with ours.
+
+    It compares the figures without the protection, and the changes by the protection. If only the ratio was published,
+    it compares the changes in percent.
+    """
     before, after = figure.control_value, figure.value
     if before is None or after is None or not effect.control_value or not effect.difference.value:
         assert effect.ratio is not None
@@ -249,7 +257,7 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
 
 
 def _times(factor: float) -> str:
-    """Return '2.1 times', or 'about' for a factor close to 1."""
+    """Return the part of a sentence before 'ours', such as '2.1 times', or 'about' for a factor close to 1."""
     if 1 / ABOUT_THE_SAME <= factor <= ABOUT_THE_SAME:
         return "about"
     return f"{fmt.number(factor, fmt.significant_decimals(factor, 2))} times"

@@ -25,7 +25,7 @@ from costof.study.plan import Plan
 from manual import claims, glance
 from manual.reports import StoredRun, command
 
-#: A run that is older than this is marked.
+#: Figures of a run that is older than this are marked as old.
 FRESH_DAYS = 180
 #: The kind of a workload whose operation is a new connection.
 CONNECT = "connect"
@@ -47,9 +47,9 @@ RULES = f"""## Rules
 - **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
 - **The configuration** is a hash of the run's plan without its seed. Runs with the same plan have the same hash.
 """
-#: Part of a table's caption, because a narrow screen does not show the table's head.
+#: This sentence is in each table's caption and not in its head, because a narrow screen does not show the head.
 PORTABLE = "Round trips and bytes hold on any machine; the other figures are of the machine of this run."
-#: The attribute of a cell without a figure, which a narrow screen leaves out.
+#: The HTML attribute of a cell without a figure. On a narrow screen, the style sheet hides such cells.
 EMPTY = ' class="empty"'
 COLUMNS = ("round trips", "bytes", "added", "relative", "CPU, an operation")
 
@@ -111,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report's contexts (the nearest distance first)."""
+    """Return the costs of every protected arm, in the order of the report (the nearest distance first)."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 
@@ -156,7 +156,10 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
 
 
 def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
-    """Return whether arm and control have evidence from the slices in the metric's view."""
+    """Return whether the settings of the arm and of its control were verified in the slices that measured the metric.
+
+    Only evidence from the client that measured the metric counts: 'wire' (the engine) or 'app' (a driver).
+    """
     control = index.arm(arm.baseline or "")
     return all(
         each is not None and any(item.view == metric.view and item.slices for item in each.evidence)

@@ -23,7 +23,7 @@ from costof.run.events import EVENT, LimitOutcome
 from costof.study.plan import Plan
 from manual.schemas import tables
 
-#: The file beside the pages of the reference that has `outputs_schema`.
+#: The file for the schema that `outputs_schema` returns. It is in the folder of the reference.
 SCHEMA = "commands.schema.json"
 STUDY = """# A study's file
 
@@ -78,7 +78,7 @@ def pages() -> dict[str, str]:
 
 
 def _servers() -> str:
-    """Return a table of the fields of `lab.server` for each server program with parts."""
+    """Return, for each server program that has such settings, a table of the fields of `lab.server`."""
     text = ""
     for module in modules():
         server = getattr(module, "lab_server", None)

@@ -40,9 +40,10 @@ def server(result: Result) -> str:
 
 
 def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the reason for the cost, what helps, and the published figures, as items of a list in Markdown.
+    """Yield, as items of a Markdown list, the reason for the cost, what lowers it, and the published figures.
 
-    `results` are those of all studies, because another study of the same server and protection may measure what helps.
+    `results` are those of all studies, because another study of the same server and protection may have measured what
+    lowers the cost.
     """
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [
@@ -54,7 +55,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # A study of mitigations asks what helps.
+    # If the study measured mitigations, these answer its question, so they come first. Mitigations that other studies
+    # measured follow the reason.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
@@ -85,7 +87,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict, without its number of cores if it also has times or rates."""
+    """Return the verdict as a sentence. If it has times or rates, its number of cores is left out."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):
@@ -106,7 +108,7 @@ def helps(result: Result) -> str:
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
-    """Yield what the mitigation costs in each other headline metric, such as "lowers 'queries a second' by 12 %"."""
+    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %"."""
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
         effect = index.effect(metric.name, mitigation.arm)
         if effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:

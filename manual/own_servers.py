@@ -12,9 +12,10 @@ from costof.study.plan import Options, resolve
 from costof.study.schema import Study
 
 TITLE = "Your own servers"
-#: The factor of studies that compare TLS with plain connections, to which the user has to agree.
+#: The factor of studies that compare TLS with connections without TLS. On the user's own servers, such connections need
+#: the option --allow-plain.
 TRANSPORT = "transport"
-#: An example of a target by the program of a study's service, or by the kind of a service that has no program.
+#: Example URLs of a user's own servers, by the program of a study's service or, if it has none, by the service's kind.
 URLS = {
     "postgres": "postgresql://user@db/shop",
     "mariadb": "mysql://user@db:3306/",
@@ -28,7 +29,7 @@ PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/s
 
 
 def target_words(study: Study) -> list[str]:
-    """Return the options with which the study would measure the user's own servers, for a study of any kind."""
+    """Return options for a run on the user's own servers. `line` finds out whether the study accepts them."""
     words = ["--target", _url(study)]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]
@@ -40,7 +41,11 @@ def target_words(study: Study) -> list[str]:
 
 
 def line(name: str) -> str:
-    """Return the line in Markdown. To find out, it plans a run on the targets of the examples, without a connection."""
+    """Return the line in Markdown.
+
+    To find out whether the study measures a user's own servers, the function plans a run on the example URLs, without
+    connecting to them.
+    """
     study = load_study(name)
     access = Access(
         url=_url(study),

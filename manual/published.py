@@ -36,9 +36,9 @@ published figures in the studies' files; no figure is written by hand.
 
 """
 COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
-#: Smaller shares of the time for which a CPU limit stops a program are not named.
+#: If a CPU limit throttles a program for at least this share of the time, the page says so.
 LEAST_SHOWN = 0.05
-#: Distances from this round-trip time on are named in the reasons.
+#: The sentences about causes mention the distance of an arm if its round-trip time is at least this.
 FAR_MS = 1.0
 
 
@@ -51,9 +51,9 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a publication: its figures about one metric and one protection that are all costs, or all gains.
+    """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
 
-    `figures` has a list for each figure, with the figure beside our effect on each arm that it fits.
+    `figures` has a list for each published figure: a claim for each arm of our run that has the figure's settings.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether our effects confirm the statement, such as 'Stands' or 'Stands in direction'."""
+        """Return whether our effects confirm the statement, as text such as 'Stands' or 'Stands in direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -99,7 +99,7 @@ def _stands(study: str, result: Result | None) -> str:
 
 
 def statements(result: Result) -> list[Statement]:
-    """Return what the publication says, in the order of its figures."""
+    """Return the publication's statements, in the order of its figures."""
     study, index, found = load_study(result.study), Index(result), claims.claims_by_figure(result)
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, figure in enumerate(_figures(study)):
@@ -128,7 +128,6 @@ def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[S
 
 
 def _says(study: Study, figure: PublishedFigure) -> str:
-    """Return the verb for the published change."""
     if _direction(study, figure) is Direction.NONE:
         return "makes no difference to"
     verbs, ratio = fmt.verbs(study.metrics[figure.metric].unit), claims.ratio_of(figure)
@@ -170,7 +169,7 @@ def _cells(claim: Claim) -> list[str]:
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
-    """Return the published ratio divided by ours, with the interval that follows from ours."""
+    """Return the published ratio divided by ours, with its interval. This follows from the interval of our ratio."""
     quotient = _ratio(claim).through(lambda ours: claim.ratio / ours)
     return fmt.absolute(quotient, decimals=max(2, fmt.estimate_decimals(quotient)))
 
@@ -181,7 +180,10 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield how many published figures this run has nothing to compare with, and why if an arm failed."""
+    """Yield a sentence with the number of published figures for which this run has no figure, if there are any.
+
+    A further sentence names each arm that failed and that a published figure is about.
+    """
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
         yield f"This run has nothing to compare with {fmt.plural(len(missing), 'published figure')}."
@@ -287,7 +289,8 @@ def _cpu(index: Index, workload: str, effects: Sequence[Effect], arm: Arm) -> It
     ]
     yield f"CPU time of an operation: {fmt.listed(changed)}"
     added = sum(after.seconds_per_1000.values()) - sum(before.seconds_per_1000.values())
-    # Several metrics may be parts of the same operation. The CPU time is that of the whole.
+    # Several metrics may be parts of the same operation, but the CPU time is that of the whole operation. So compare it
+    # with the longest of them.
     times = [each for each in effects if each.unit == "ms"]
     longest = max(times, key=lambda each: each.difference.value, default=None)
     if longest is not None and 0 < added <= longest.difference.value:

@@ -25,7 +25,7 @@ from manual.reports import ROOT, RUNS, store
 PROFILE = "published"
 #: The archives of complete runs, and the folders of runs that may still continue.
 STORED, UNDER_WAY = RUNS / PROFILE, ROOT / "runs" / PROFILE
-#: A larger archive of a ledger is not stored.
+#: The maximum size of an archive. If a run's ledger would be larger, its result is stored instead.
 MOST_BYTES = 2_000_000
 
 
@@ -80,7 +80,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run `costof` until it ends, also after Ctrl-C, which reaches it too: it then writes what it has measured."""
+    """Run `costof` and wait until it ends, even after Ctrl-C: `costof` receives it too, and then writes its results."""
     with subprocess.Popen([Path(sys.executable).with_name("costof"), *arguments]) as process:
         while process.poll() is None:
             try:

@@ -29,7 +29,7 @@ from manual.answers import EMBEDDED, answer
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The archives of ledgers. Each contains a folder named like its study.
+#: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
 RUNS = DOCS / "runs"
 #: Additional options of the command for studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
@@ -96,7 +96,10 @@ def results() -> dict[str, Result]:
 
 
 def write_pages(results: dict[str, Result], folder: Path) -> None:
-    """Write each study's report, and its figures, picture and calculator alone for the frame in the study's page."""
+    """Write two HTML files for each study: the whole report, and only its key figures, picture and calculator.
+
+    The page of the study shows the second file in an iframe.
+    """
     folder.mkdir(exist_ok=True)
     for study, result in results.items():
         (folder / f"{study}.html").write_text(render_html(result))

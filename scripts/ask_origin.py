@@ -1,4 +1,7 @@
-"""Run `costof ab` against `costof-engine origin`, without and with TLS: ask_origin.py COSTOF ab OPTIONS…"""
+"""Run `costof ab` against the engine's own HTTP server, once without and once with TLS.
+
+Usage: `ask_origin.py COSTOF ab OPTIONS…`. COSTOF is the path of the command; `costof-engine origin` is the server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The build backend of the source distribution: maturin, with the file mode of the command restored."""
+"""The build backend of the source distribution: maturin, which runs after the command's script is made executable."""
 
 import os
 from pathlib import Path

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Tests that start servers take longest, so the others fill the gaps at the end.
+    # Begin with tests that start servers. They take longest, and the short ones fill the gaps at the end.
     items.sort(key=lambda item: item.get_closest_marker("servers") is None)
 
 

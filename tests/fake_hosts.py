@@ -1,4 +1,4 @@
-"""Simulated runs from several hosts: runs of `tests/fake_run.py` with each slice divided among three hosts."""
+"""Simulated runs from several hosts: in the runs of `tests/fake_run.py`, three hosts share each measured window."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def part(host: str = "load-1", late_ms: float = 0, ended_ms: float = 1000, **cha
 
 
 def fake_run_of_hosts(folder: Path, plan: Plan, slower: dict[str, float], busy: float = 0.3) -> Ledger:
-    """Write a simulated run in which three hosts did equal parts of each slice. `slower` has factors of some hosts'
-    times, and `busy` is the load of each machine."""
+    """Write a simulated run in which three hosts each did a third of every slice.
+
+    `slower` multiplies the times of some hosts, such as `{"load-2": 1.5}`. `busy` is the CPU load of each host.
+    """
     whole, ledger = fake_run(folder / "whole", plan, Truth()), Ledger.create(plan, folder / "of-hosts")
     for record in whole.records():
         if isinstance(record, EnvironmentRecord):

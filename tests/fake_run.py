@@ -1,4 +1,4 @@
-"""Simulated runs with a known truth, written as a real ledger of any study.
+"""Simulated runs of any study with known true costs, written as a ledger (the raw records of a run).
 
 A `Truth` gives the expected times and counts of each slice of an arm, and `Noise` varies them. The result depends on
 neither machine nor clock: the same seed gives the same ledger, byte by byte.
@@ -42,24 +42,29 @@ USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: Warm-up slices take this many times as long, so tests fail if an analysis counts one of them.
 COLD = 3.0
-#: Kinds of metrics that are not counters of the instrument.
+#: The first part of the names of metrics that the instrument does not count, such as `cpu.server`.
 FIGURES = ("bytes", "cpu", "server")
-#: Standard deviation of the logarithm of an operation's time within a slice, and the number of different times
-#: recorded.
+#: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
+#: time, only STEPS different times occur.
 SPREAD = 0.15
 STEPS = 21
 
 
 @cache
 def _factors(spread: float, steps: int) -> np.ndarray:
-    """Return the quantiles of a log-normal distribution with median 1, in the middle of each of `steps` equal parts."""
+    """Return `steps` quantiles of a log-normal distribution with median 1.
+
+    They are the middles of `steps` equally likely parts of the distribution.
+    """
     return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice, as its instrument and the servers report it. `cpu_seconds["client"]` is the
-    instrument's."""
+    """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
+
+    `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`; the client is the instrument.
+    """
 
     operations: int
     seconds: float
@@ -125,10 +130,11 @@ def exact_phase(
 
 
 class Truth:
-    """The truth of any study: an operation takes a millisecond, and an arm has the given effects.
+    """The true times and counts of a simulated run. Without a protection an operation takes a millisecond.
 
-    `effects` are factors, by workload and the arm's protection, that multiply the arm's times, CPU time and servers'
-    figures. Studies whose reports need more details have subclasses in `tests/truths`.
+    `effects` has factors by workload and protection, such as `{("wire_query", "tls"): 1.2}`. A factor multiplies the
+    times, the CPU time and the servers' figures. Studies whose reports need more details have subclasses in
+    `tests/truths`.
     """
 
     def __init__(self, effects: Mapping[tuple[str, str], float] | None = None) -> None:
@@ -138,7 +144,6 @@ class Truth:
         return {"costof": "0.1.0", "cores": 2}
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the servers."""
         return {}
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
@@ -216,12 +221,13 @@ def fake_run(
     rounds: int = 8,
     noise: Noise = USUAL,
     seed: int = 1,
-    refused: Mapping[str, str] = {},  # never changed
+    refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
     partial: str | None = None,
 ) -> Ledger:
-    """Write a complete run: in each start of the servers one warm-up round and `rounds` further rounds.
+    """Write the ledger of a complete run: one warm-up round and `rounds` further rounds in each start of the servers.
 
-    The instrument refuses the arms in `refused`, with these reasons. Callers append other records themselves.
+    `refused` has the arms that cannot be measured, with the reason, such as `{"tls": "the server has no TLS"}`. Callers
+    that need records of other kinds append them to the ledger.
     """
     source = np.random.default_rng(seed)
     ledger = Ledger.create(plan, folder)
@@ -246,9 +252,9 @@ def fake_start(
     rounds: int,
     source: np.random.Generator,
     noise: Noise = USUAL,
-    refused: Mapping[str, str] = {},  # never changed
+    refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Append the records of one start of the servers, except its last record, which says how it ended."""
+    """Append all records of one start of the servers, except the `EndRecord` that ends a run."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
@@ -297,7 +303,6 @@ def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedAr
 
 
 def answer_of(measured: Slice, workload: str, arm: str) -> SliceAnswer:
-    """Return the instrument's answer for a slice."""
     return SliceAnswer(
         id=1,
         arm=arm,

@@ -11,11 +11,16 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise of a run: standard deviations of the logarithms of factors that multiply the times of a slice.
+    """The noise of a run. The times of a slice are multiplied by random factors.
 
-    `slice` is the noise of a single slice. `drift` is each step of a random walk from round to round, which all arms
-    share. `luck` is a factor that an arm keeps for a whole start of the servers. `correlation` is that between the
-    noise of successive slices of an arm. `stalls` is the share of slices that take `stalled` times as long.
+    Three fields are standard deviations of the logarithms of such factors:
+
+    - `slice`: a factor that is drawn for each slice;
+    - `drift`: a factor that all arms share and that changes from round to round, as a random walk;
+    - `luck`: a factor that an arm keeps until the servers are restarted.
+
+    `correlation` is the correlation of the `slice` factors of successive slices of an arm. A share `stalls` of the
+    slices takes `stalled` times as long.
     """
 
     slice: float = 0.01
@@ -28,7 +33,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Chance:
-    """The random numbers of one slice. Its times are multiplied by `times`; `source` gives further random numbers."""
+    """The random numbers of one slice. The slice's times are multiplied by `times`. `source` gives further numbers."""
 
     times: float
     source: np.random.Generator

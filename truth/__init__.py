@@ -1,1 +1,1 @@
-"""The truth campaign: it measures how often `costof` is wrong, on real servers to which a known cost was added."""
+"""The truth campaign: it measures how often `costof` is wrong, on real servers to which a known cost is added."""

@@ -1,4 +1,7 @@
-"""Execution of a campaign's missing trials. When a trial ends, its rows are appended and its ledger is kept."""
+"""Execution of a campaign's missing trials.
+
+When a trial ends, its result is appended to the rows, and its ledger (the raw records of the run) is archived.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def _baseline_trials(rows: Rows) -> list[Trial]:
 
 
 def judge_again(rows: Rows, ledgers: Ledgers) -> int:
-    """Analyse each run whose ledger was kept again with the current code, and replace its rows.
+    """Analyse again, with the current code, each run whose ledger was archived, and replace its rows.
 
     Return the number of runs that could not be analysed. Their rows stay as they are.
     """

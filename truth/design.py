@@ -14,7 +14,7 @@ from typing import Literal
 
 from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells, Warming
 
-#: The share of the requests, or of the time, that an intermittent cost affects.
+#: The share of the requests, or of the time, that an intermittent cost delays.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 #: With carry-over, this many requests after a change of arm take twice as long.
@@ -25,11 +25,12 @@ Kind = Literal["effect", "verdict", "peer", "command", "tail", "quick", "pair"]
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost to add: its average as a `share` of the service time, and the requests that are delayed by it.
+    """A known cost that a relay in front of the server adds by delaying requests.
 
-    The relay delays all requests, some requests chosen at random, or all requests in periodic spells. With
-    `carry_over`, it also delays the first requests after each change of arm. All arms get this delay, so it must not be
-    reported as a cost of one.
+    The average delay is `share` times the time of a request without it. `payers` says which requests are delayed: all,
+    some chosen at random, or all in periodic spells. With `carry_over`, the relay also delays the first requests after
+    each change of arm (from the control to the protected arm, or back). This affects both arms alike, so `costof` must
+    not report it as a cost of one.
     """
 
     payers: Literal["all", "some", "spells"]
@@ -61,8 +62,8 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, without the disturbing process and again with it. Services share them
-#: equally.
+#: The number of runs with each true cost, divided equally among the services. They are done twice: without and with the
+#: disturbing process.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,
@@ -71,9 +72,11 @@ CELLS = {
     DOUBLED[1]: 150,
     **dict.fromkeys(CARRY_OVER, 75),
 }
-#: The costs that matter most. Coverage has a goal for each of them.
+#: The costs that matter most, which have the most runs. For each of them there is a goal for the share of intervals
+#: that contain the true cost.
 MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values()))
-#: The campaign's parts. Each has the same share of all kinds of trials, and the next begins when one is complete.
+#: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
+#: trial.
 PARTS = 2
 #: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds, so that the time in
 #: which the client wakes up matters little.
@@ -86,7 +89,7 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The tool that compares commands one after the other.
+#: The other tool that compares commands. It measures them one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (
@@ -99,9 +102,10 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: Trials that compare a command with itself: their name, and the time of each comparison of commands.
+#: The name of trials that compare a command with itself, and the seconds that each comparison of two commands takes.
 IDENTICAL, PAIR_SECONDS = "identical commands", 3
-#: The last commit before the current estimator. A trial whose `tool` is this commit uses the commit's slice sizes.
+#: The last commit before the current estimator was written. A trial whose `tool` is this
+#: commit uses the slice sizes of that version.
 EARLIER = "44d93af"
 
 
@@ -142,7 +146,7 @@ class Sizes:
     pairs: int
 
     def effects(self, cost: Cost) -> int:
-        """Return the number of runs with a true cost, on each service, alone or beside another process."""
+        """Return the number of runs with this true cost on one service. It is the same with and without disturbance."""
         return 1 if self.quick else CELLS[cost] // len(SERVICES)
 
 

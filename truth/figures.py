@@ -138,9 +138,10 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that `noticed` counts, or that report a tail that grew more than the mean.
+        """Return the share of runs that report the cost in any form.
 
-        Runs without an analysis of tails are left out.
+        These are the runs that `noticed` counts, and those which report that the slowest queries became slower by more
+        than the mean. Runs whose slowest queries were not analysed are left out.
         """
         analysed = [row for row in self.rows if row.tail_told is not None]
         return Proportion.among(
@@ -149,7 +150,7 @@ class Case:
 
     @property
     def told_order(self) -> Proportion:
-        """Return the share of runs which report that the order of measurements matters."""
+        """Return the share of runs which report carry-over: that a slice depends on the arm measured before it."""
         return Proportion.among(bool(row.order_told) for row in self.rows)
 
     @property
@@ -176,7 +177,7 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 
 def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
-    """Return the effects of the control's replicates, whose true cost is 0.
+    """Return the effects of the control's replicates (identical copies), whose true cost is 0.
 
     Runs with carry-over are left out: there a replicate differs from its control, because it never follows another arm.
     """

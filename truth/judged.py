@@ -1,4 +1,4 @@
-"""Rows about a run with a known true cost, computed from the run's ledger."""
+"""Rows of results about a run with a known true cost, computed from the run's ledger (its raw records)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Judged:
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """Return a row for each protected arm of a run, and a row for the control's replicate."""
+    """Return a row for each protected arm of a run, and a row for the control's replicate (its identical copy)."""
     paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
     return [*paying, _replicate_row(done, about)]
 

@@ -52,7 +52,7 @@ class TruthLab(ServerLab):
         return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
 
     def _common_ms(self, requests: int, cold: int) -> float:
-        """Return the mean delay in ms of these requests that the requests of all arms get."""
+        """Return the mean delay in ms that all arms' requests get. `cold` of the `requests` follow a change of arm."""
         warming_ns = self._cost.warming.added_ns if self._cost.warming else 0
         return (self._cost.base_ns + warming_ns * cold / max(1, requests)) / NS_PER_MS
 

@@ -1,4 +1,4 @@
-"""Archives of the campaign's ledgers, so that later code can analyse the same runs again."""
+"""Archives of the campaign's ledgers (the raw records of its runs), from which later code can analyse them again."""
 
 from __future__ import annotations
 

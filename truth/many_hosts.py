@@ -4,13 +4,17 @@ A trial is three runs of the same study at the same load, in random order: from 
 host with three CPUs, and from this one host without Ray. All measure the time of a GET on the same server, so that
 differences come only from the way of measuring. The same command continues an interrupted comparison.
 
-Hosts are network namespaces (`tests/slow/ray_nodes.py`). The single host has as many CPUs as the three together,
-because the engine has a thread for each CPU, and a busier thread sleeps less and reads its answers sooner. The server
-is 20 ms away. The load keeps the caches of three processes as warm as the caches of one, but is far below the limits of
-server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
-arrive at random, because equally spaced requests would never coincide if sent by one host, but would if sent by three
-hosts with imprecise clocks. The comparison does not cover loads that one host cannot make, hosts that differ from each
-other, or several machines.
+The comparison is meant to show only effects of distributing the load and of merging the results:
+
+- Hosts are network namespaces (`tests/slow/ray_nodes.py`) at 20 ms from the server.
+- The single host has as many CPUs as the three together. The engine has a thread for each CPU, and with fewer threads
+  each one would be busier, sleep less, and read its answers sooner.
+- The load is high enough to keep the caches of three processes as warm as the caches of one, and far below the limits
+  of server, hosts and machine.
+- Requests arrive at random. Equally spaced requests would never coincide if one host sent them, but sometimes would if
+  three hosts with imprecise clocks sent them.
+
+The comparison does not cover loads that one host cannot make, hosts that differ from each other, or several machines.
 """
 
 from __future__ import annotations

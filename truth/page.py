@@ -100,7 +100,7 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
     services = {row.service for row in rows.effects} >= {*SERVICES}
     if missing or not (tails and services and rows.peers and commands(rows.pairs)):
         return False
-    from truth.pictures import draw  # imports matplotlib
+    from truth.pictures import draw  # imported late, because it imports matplotlib, which is slow
 
     draw(rows.effects, speeds(rows.effects), folder / FOLDER)
     template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
@@ -241,7 +241,7 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(every: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield lines of the table of goals for some cases: either all with the disturbing process, or all without it.
+    """Yield lines of the table of goals for these cases, which all ran either with or without the disturbing process.
 
     Cases with carry-over have lines of their own.
     """
@@ -363,7 +363,7 @@ def _commands(each: Commands) -> list[str]:
 
 
 def _by_machine(effects: Sequence[EffectRow]) -> str:
-    """Return a table of coverage by machine and boot; '' if all runs are of one."""
+    """Return a table of the share of intervals that contain the truth, by machine and boot; '' if there is only one."""
     groups: dict[tuple[str, str], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:

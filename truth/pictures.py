@@ -108,7 +108,6 @@ def _marks(axes: Axes, times: Sequence[Sequence[float]], offset: float, colour: 
 
 
 def _dots(axes: Axes, proportions: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:
-    """Draw proportions with horizontal intervals."""
     values = [p.value for p in proportions]
     axes.errorbar(values, heights, xerr=_reach(proportions), fmt="o", markersize=4, color=colour, label=label)
 

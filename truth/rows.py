@@ -13,9 +13,8 @@ from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
 
-#: The file to which a campaign appends.
 ROWS = "rows.jsonl"
-#: Identifies the current boot of this machine. After another boot, service times may differ.
+#: The id of the current boot of this machine. After a reboot, the times of requests may differ.
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -54,9 +53,9 @@ class Row(Model):
 class EffectRow(Row):
     """The effect of one arm in a run of `costof`, in ms.
 
-    The control's replicate also has a row, without added cost and without a verdict. `truth` is the mean delay that the
-    relay added in the run's rounds, and `long_run` the mean that it would add in an endless run. `truth_ratio` is the
-    factor by which the delay lengthened the queries, as a geometric mean over rounds.
+    The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `truth` is
+    the mean delay that the relay added in the run's rounds, and `long_run` the mean that it would add in an endless
+    run. `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -128,7 +127,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """A headline effect of a study's quick profile, whose true value is unknown."""
+    """An effect that answers the question of a study, in a run of its quick profile. Its true value is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str
@@ -145,7 +144,7 @@ class PairRow(Row):
     """The comparison of two commands by `costof` and by another tool, as ratios of times.
 
     The commands are the same, or differ by a known cost. The true ratio is the ratio of mean times over the whole
-    comparison, because it has too few runs for a mean of each round.
+    comparison, because a comparison has too few runs for a mean of each round.
     """
 
     table: Literal["pairs"] = "pairs"

@@ -30,7 +30,8 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 def current(done: Judged) -> dict[str, float | None]:
     """Return, for each arm, the seconds from the start of the run until the current analysis has the verdict 'costs'.
 
-    They end with the round from which the verdict no longer changed. They are None if it is not 'costs' at the end.
+    A verdict counts from the round after which it no longer changed. The seconds are None if the verdict is not 'costs'
+    at the end of the run.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -81,7 +82,6 @@ def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def _costing(ledger: Ledger) -> set[str]:
-    """Return the names of the arms with the verdict 'costs'."""
     return {each.arm for each in analyse(ledger).effects if each.metric == QUERY and each.verdict is Verdict.COSTS}
 
 

@@ -19,7 +19,7 @@ LARGE = math.log(1.1)
 
 @dataclass(frozen=True)
 class QuickEffect:
-    """One headline effect, with its rows from all quick runs of its study."""
+    """One effect that answers the question of a study, with its rows from all quick runs of the study."""
 
     metric: str
     arm: str
@@ -78,7 +78,7 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
 
 @dataclass(frozen=True)
 class Commands:
-    """All comparisons of two commands with one true cost, in one place."""
+    """All comparisons of two commands with one true cost, either all with or all without the disturbing process."""
 
     cost: tuple[str, float, bool]
     disturbed: bool
@@ -107,7 +107,10 @@ class Commands:
 
 
 def commands(pairs: Iterable[PairRow]) -> list[Commands]:
-    """Group the comparisons of commands with a known cost. Return the groups sorted by cost and place."""
+    """Group the comparisons of commands with a known cost by this cost, and by whether the disturbing process ran.
+
+    The groups are sorted by these two.
+    """
     groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
     for row in pairs:
         if row.trial_kind == "command":

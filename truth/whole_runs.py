@@ -1,6 +1,7 @@
 """Runs of the command `costof` as users start it: quick profiles, and comparisons of commands.
 
-A compared command is the same twice, or a request over the relay, which delays the requests of one of the two.
+A comparison of commands has two forms. It compares a command with itself, or two commands that send the same request
+through a relay, which delays the requests of one of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from truth.runs import SERVERS, plan_trial
 ROOT = Path(__file__).parents[1]
 #: A command that takes some milliseconds on any machine.
 COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
-#: How often a request's command is run to know how long it takes.
+#: How often the command of a request is run before the comparison, to find out its duration.
 RUNS_BEFORE = 30
 MS_PER_SECOND = 1000.0
 
@@ -57,13 +58,13 @@ def quick(trial: Trial, about: Row) -> list[QuickRow]:
 
 
 def pair(trial: Trial, about: Row) -> PairRow:
-    """Compare the command with itself with `costof`, and then for the same time with the other tool."""
+    """Compare `COMMAND` with itself, by `costof` and then for the same time by the other tool (`BENCHMARKER`)."""
     effect = _compare(trial, COMMAND, COMMAND)
     return _row(about, effect, _run_benchmarker(effect, COMMAND, COMMAND))
 
 
 def command(trial: Trial, about: Row) -> PairRow:
-    """Compare two requests, of which the relay delays one, with `costof` and then with the other tool."""
+    """Compare two commands, of which the relay delays one, by `costof` and then by the other tool (`BENCHMARKER`)."""
     plan = plan_trial(trial, PAIR_SECONDS)
     control, arm = plan.controls[0], plan.protected[0]
     with TruthLab(plan, SERVERS[trial.service], FREE) as lab:

@@ -1,4 +1,4 @@
-"""`costof ab`: measure one URL with the options and the report of Apache's `ab`, by costof's engine."""
+"""`costof ab`: measure one URL with the options of ApacheBench (`ab`), and print a report in its layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from costof.urls import UrlError, ascii_name, check_without_login, encoded, host
 ARM = "url"
 WORKLOAD = "request"
 PORTS = {"http": 80, "https": 443}
-#: ab's default for -n if -t is given.
+#: ab's default number of requests (-n) if the user gives a time (-t).
 REQUESTS_WITHIN_TIME = 50_000
 #: ab's default timeout of a response.
 TIMEOUT_SECONDS = 30
@@ -36,7 +36,7 @@ WITHOUT_EFFECT = {
     "-v": "-v is ignored: requests and responses are never printed, and errors always are",
     "-T": "-T is ignored: requests have no body without -p, as in ab",
 }
-#: The time limit if -t is not given. It is so long that the slice ends after its number of requests.
+#: The time limit if -t is not given. It is so long that the measurement always ends after its number of requests.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 
@@ -63,7 +63,7 @@ class AbOptions:
 
     @property
     def operations(self) -> int:
-        """Return the number of requests: -n, or ab's default with or without -t."""
+        """Return the number of requests: the value of -n, or ab's default, which depends on whether -t is given."""
         if self.requests is not None:
             return self.requests
         return 1 if self.seconds is None else REQUESTS_WITHIN_TIME
@@ -82,7 +82,7 @@ class AbOptions:
 
 @dataclass(frozen=True)
 class AbReport:
-    """The figures of a measurement, and ab's report of them."""
+    """The figures of a measurement, and the text that reports them in ab's layout."""
 
     figures: AbFigures
     text: str
@@ -103,8 +103,8 @@ def measure_url(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
-    # ab counts a response as failed if its length differs from the first one's. The report shows this number, but such
-    # responses do not change costof's exit status.
+    # ab counts a response as failed if its length differs from the length of the first response. The report shows such
+    # responses as failed, but they do not change costof's exit status.
     failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)
@@ -135,7 +135,7 @@ def measure_url(options: AbOptions) -> AbReport:
 
 
 def _checked(options: AbOptions) -> SplitResult:
-    """Return the URL's parts. Raises `CostofError` for invalid options."""
+    """Check the options, and return the parts of the URL. Raises `CostofError` for invalid options."""
     if options.operations < options.concurrency:
         raise CostofError(ErrorText.AB_CONCURRENCY)
     for header in options.all_headers:

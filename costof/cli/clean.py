@@ -16,8 +16,9 @@ from costof.programs.access import Access
 def clean(access: Access, yes: bool) -> None:
     """List databases that killed runs left on a target, and remove them.
 
-    Removes only databases that no run uses and that have costof's marker, or are empty and have a name of the kind that
-    costof creates. Without --yes, it asks for confirmation on a terminal; elsewhere it only lists the databases.
+    It removes a database only if no run uses it. The database must also have costof's marker, or be empty and have a
+    name of the form that costof uses. Without --yes, the command asks for confirmation on a terminal; elsewhere it only
+    lists the databases.
     """
     from costof.programs.leftovers import open_leftovers
 

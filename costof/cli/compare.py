@@ -40,7 +40,8 @@ class JudgedLimit(Model):
 class Comparison(Model):
     """The output of `--json`.
 
-    `first` and `second` are the runs' folders. `incomparable`: why no change can have a verdict; None if changes can.
+    `first` and `second` are the runs' folders. `incomparable` says why the runs cannot be compared. Then no change has
+    a verdict. It is None if the runs can be compared.
     """
 
     first: str

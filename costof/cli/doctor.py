@@ -97,7 +97,10 @@ def _hosts() -> list[Finding]:
 
 
 def _links() -> Finding:
-    """Return the finding on how distances are emulated: by the kernel's netem, or by the engine over TUN devices."""
+    """Return a finding that says how this machine can emulate network delays.
+
+    Either the kernel's netem delays packets, or costof's own link emulation does, over TUN devices.
+    """
     if _kernel_has(NETEM):
         return Finding("far links", True, "emulated by the kernel's netem")
     if (lack := tun_lacks()) is not None:

@@ -42,6 +42,6 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
 def _locate(name: str, find: Callable[[], str]) -> str:
     """Return text with a program's path and version. Raises `CostofError` if it is missing or does not run."""
     if name == "mongod":
-        # Unlike a lab, this must not fetch a missing mongod.
+        # Only look for mongod. With fetch=True, which is the default for labs, a missing mongod would be downloaded.
         mongod.mongod_version(mongod.find_mongod(fetch=False))
     return find()

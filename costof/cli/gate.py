@@ -1,4 +1,4 @@
-"""`costof gate`: check the costs of a run against limits, for a pipeline."""
+"""`costof gate`: check the costs of a run against limits, for example in a CI pipeline."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def gate(
 
 
 def limit_outcomes(results: Iterable[Outcome]) -> list[LimitOutcome]:
-    """Return the outcomes in the form of `--json` and of the last event of a run."""
+    """Return the limits' outcomes in the form that `--json` prints and that the last event of a run contains."""
     from costof.report.sections.limits import measured_words
     from costof.run.events import LimitOutcome
 
@@ -102,7 +102,7 @@ def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = Fa
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status of the limits' states. An exceeded limit takes precedence over an undecided one."""
+    """Return the exit status for limits in these states: 4 if one is exceeded, else 3 if one is undecided, else 0."""
     from costof.results.limits import State
 
     states = set(states)

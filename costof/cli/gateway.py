@@ -1,4 +1,7 @@
-"""`costof gateway`: run the engine's gateway in front of the user's own server, in the foreground."""
+"""`costof gateway`: run costof's gateway in front of the user's own server, in the foreground.
+
+The gateway is a part of the separate program `costof-engine`.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
-#: Prefixes of engine errors that the user can fix.
+#: Beginnings of the gateway's error messages whose cause the user can fix.
 USER_FIXABLE = ("plan: ", "tls_configuration: ")
-#: Seconds between checks whether the engine still runs.
+#: Seconds between checks whether the gateway's process still runs.
 CHECK_SECONDS = 1.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -26,8 +29,8 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class GatewayOptions:
     """The options of the command line.
 
-    `server_ca`: the CA file with which the gateway verifies the server's certificate and host name. `limits`: limits
-    such as a number of sessions, by their names in the engine's plan. The engine checks their values.
+    `server_ca`: the CA file with which the gateway verifies the server's certificate and host name. `limits`: limits of
+    the gateway by name, such as a number of sessions. The gateway checks their values.
     """
 
     rules: Path
@@ -41,7 +44,11 @@ class GatewayOptions:
     learn_accounts: Sequence[str] = ()
 
     def listener(self, listen: str) -> GatewayListener:
-        """Return the engine's settings for a listener. Raises `GATEWAY_ADDRESS` and `GATEWAY_LEARN`."""
+        """Return the gateway's settings for a listener at the address `listen` ('host:port').
+
+        Raises `GATEWAY_ADDRESS` for a malformed address, and `GATEWAY_LEARN` if only one of `learn` and
+        `learn_accounts` is set.
+        """
         if (self.learn is None) == bool(self.learn_accounts):
             raise CostofError(ErrorText.GATEWAY_LEARN)
         host, colon, port = listen.rpartition(":")
@@ -66,11 +73,11 @@ class GatewayOptions:
 def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM; reload the rules on SIGHUP.
 
-    Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
+    Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the gateway's process dies.
     """
     with GatewayProcess() as process:
-        # Use handlers instead of sigwait(), which works only if every thread blocks the signals: the threads of
-        # libraries do not.
+        # Install handlers instead of calling sigwait(). It would work only if all threads blocked these signals, and
+        # the threads of libraries do not.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))
@@ -152,7 +159,8 @@ def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: An
     if not only_check:
         serve(gateway_options, click.echo, warn)
         return
-    # Start a gateway on a free port: it reads the rules, and checks them on the server if they have a [check] account.
+    # To check the rules, start a gateway on a free port. It reads the rules and, if they have a [check] account, also
+    # checks them on the server.
     with GatewayProcess() as process:
         for warning in _begin(process, gateway_options.listener("127.0.0.1:0"))[1]:
             warn(warning)

@@ -14,7 +14,7 @@ from costof import __version__
 from costof.errors import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError
 from costof.programs.password_variable import remove_from_environment
 
-#: Module, name and help of each command. Modules are imported on demand, because some of them import slowly.
+#: Module, name and help of each command. Modules are imported on demand, because importing some of them is slow.
 COMMANDS = {
     "list": ("costof.cli.list:list_studies", "List the studies with their factors and levels."),
     "run": ("costof.cli.run:run", "Run STUDY: measure, and report what the protection costs."),

@@ -80,7 +80,8 @@ class TargetArguments:
     def access(self) -> Access | None:
         """Return how to reach the target; None without --target.
 
-        Raises `TLS_CA_INVALID`, and `PLAIN_TARGET_UNUSED` or `TARGET_OPTION_UNUSED` for options without --target.
+        Raises `TLS_CA_INVALID`. Raises `PLAIN_TARGET_UNUSED` or `TARGET_OPTION_UNUSED` for an option that has no effect
+        without --target.
         """
         if self.url is not None:
             check_ca_file(self.ca_file)
@@ -108,7 +109,7 @@ class TargetArguments:
     def options(self) -> list[str]:
         """Return the names of the target options that the user gave.
 
-        A password from the environment is not an option.
+        A password in the variable COSTOF_PASSWORD does not count as an option.
         """
         values = {
             "--target": self.url,
@@ -202,7 +203,7 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options of hosts.
+    """Add the options that choose the hosts of a cluster which measure instead of this machine, such as --hosts.
 
     The command receives them as one argument, `hosts`, which is None if this machine measures.
     """
@@ -242,10 +243,11 @@ def hosts_settings(
 
 
 def check_hosts_options(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
-    """Raise `HOSTS_NEED_TARGET` for a lab, and `HOSTS_CANNOT` for --hosts-least with a rate of commands.
+    """Check that the options for several hosts fit the study.
 
-    With a rate, each host's command line contains the part of the rate that this host must send. If a host fails, the
-    remaining hosts cannot take over its part.
+    Raises `HOSTS_NEED_TARGET` if the study starts its own servers (a lab). Raises `HOSTS_CANNOT` if --hosts-least is
+    combined with a rate of commands. Each host's command line then contains a fixed part of the rate, so if a host
+    fails, the remaining hosts cannot take over its part.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)
@@ -255,7 +257,10 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
-    """Raise `HOSTS_CANNOT` for features that work only on this machine, and print which workloads hosts leave out."""
+    """Raise `HOSTS_CANNOT` for features that work only on this machine.
+
+    Also print a warning that names the workloads which hosts cannot measure.
+    """
     libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries:
         detail = "hosts receive only the engine with the installed TLS library"

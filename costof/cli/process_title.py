@@ -15,9 +15,9 @@ _WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def process_title(arguments: list[str]) -> str | None:
-    """Return the title to show instead of the arguments: the words before the first option, 'costof run mongodb-tls'.
+    """Return a title without arguments: the words before the first option, such as 'costof run mongodb-tls'.
 
-    None if nothing has to be hidden: the command's arguments never contain secrets, or it has no options.
+    Return None if nothing must be hidden: the command's arguments never contain secrets, or it has no options.
     """
     words = list(takewhile(_WORD.fullmatch, arguments))
     harmless = words and words[0] not in _WITH_SECRETS

@@ -41,7 +41,8 @@ MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: up to where the cursor cannot erase them.
 WIDEST = 79
-#: From these widths on, the table has a column with a bar for each interval, and one with the time until a verdict.
+#: From these widths on, the table has a column that draws the confidence intervals, and a column with the time until
+#: each effect has a verdict.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -72,7 +73,8 @@ class JsonLines:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Without this, the interpreter would fail once more when it ends and writes the remaining output.
+            # Redirect standard output to /dev/null. Otherwise the interpreter would write the buffered output at its
+            # exit, and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             raise KeyboardInterrupt from None
 
@@ -80,7 +82,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """A line of text for each stage, and one with the figures at most every ten seconds, where there is no terminal."""
+    """The display without a terminal: a line for each stage, and at most every ten seconds a line of figures."""
 
     pause_seconds = LINE_SECONDS
 
@@ -117,15 +119,15 @@ class PlainLines:
             self._out.write(text + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The measurement goes on without a reader of its progress.
+            # The program that read the progress has closed the pipe. The measurement goes on without it.
             self._out = open(os.devnull, "w")  # noqa: PTH123, SIM115  # no path, and open until the end
 
 
 class LiveTable:
-    """A table at the end of the terminal. It is redrawn at most once a round, and removed when the run ends.
+    """The display on a terminal: a table below all other output, which is removed when the run ends.
 
-    Each drawing is a single write, and there is no thread. The cursor is never hidden, so it is visible even after the
-    run was killed.
+    It is redrawn at most once after each round of measurements. Each drawing is a single write, and there is no thread.
+    The cursor is never hidden, so it is visible even after the run was killed.
     """
 
     pause_seconds = DRAWING_SECONDS
@@ -179,7 +181,8 @@ class LiveTable:
     def _draw(self) -> None:
         if not self._open:
             return
-        # A line that fills the terminal's width would leave the cursor between two lines.
+        # Leave the last column free: after a line that fills the width, terminals differ in whether the cursor is on
+        # the next line.
         width, height = max(1, min(WIDEST, self._console.width - 1)), self._console.height
         table = live_table(self._names, self._stage, self._round, width, height)
         rendered = self._console.render_lines(table, self._console.options.update_width(width), pad=False)
@@ -203,7 +206,7 @@ class LiveTable:
 
 
 class _Lines:
-    """Lines that are already rendered."""
+    """Rendered lines, in the form of an object that rich can print."""
 
     def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
         self._lines = lines
@@ -234,7 +237,8 @@ class Names:
     def metric(self, name: str) -> str:
         """Return the metric's label.
 
-        If another metric has the same label, add the view: the wire or the application.
+        If another metric has the same label, the metric's view precedes it, which says who measures: 'wire: query' (the
+        load generator) or 'app: query' (an application's driver).
         """
         metric = self._metrics[name]
         same = [each for each in self._metrics.values() if each.label == metric.label]
@@ -252,9 +256,9 @@ class Names:
         return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
 
     def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
-        """Return the first effects as texts, one text for each arm: 'TLS: new connection +4.8 ms [4.6, 5.0]'.
+        """Return the effects as texts, one text for each arm, such as 'TLS: new connection +4.8 ms [4.6, 5.0]'.
 
-        If there are more than `MOST_IN_LINE` effects, the last text says how many are not shown.
+        The texts have at most `MOST_IN_LINE` effects. If there are more, the last text says how many are not shown.
         """
         by_arm: dict[str, list[str]] = {}
         for effect in self.by_arm(effects)[:MOST_IN_LINE]:
@@ -265,7 +269,7 @@ class Names:
 
 
 def status(event: RoundEvent, names: Names) -> str:
-    """Return 'round 12 · at most 31 s left · verdict in about 12 s'."""
+    """Return the state of the run as text, such as 'round 12 · at most 31 s left · verdict in about 12 s'."""
     started = names.started
     assert started is not None
     fixed = started.budget_seconds is None
@@ -290,7 +294,7 @@ def status(event: RoundEvent, names: Names) -> str:
 
 
 def discarded_words(event: RoundEvent, names: Names) -> str:
-    """Return the last discarded slice or round with its cause; '' if nothing was discarded."""
+    """Return text about the slice or round that was discarded last, with its cause; '' if nothing was discarded."""
     last = event.last_discarded
     if last is None:
         return ""
@@ -360,7 +364,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
 
 
 def _needed(effect: RunningEffect) -> str:
-    """Return how much longer the run must measure to resolve the effect, such as 'needs 3 min'."""
+    """Return how much longer the run must measure until the effect has a verdict, such as 'needs 3 min'."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""
     if effect.needed_seconds is None:
@@ -369,7 +373,7 @@ def _needed(effect: RunningEffect) -> str:
 
 
 def bar(estimate: Estimate) -> str:
-    """Return the interval on a scale that contains 0, such as '│     ──●── '.
+    """Return a drawing of the confidence interval on a scale that contains 0, such as '│ ──●── '.
 
     The scale ends at 1, 2 or 5 times a power of ten. This end changes rarely, so the user can see how the interval
     narrows.

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: The text that a plan has in place of values of a URL's query, which may be secrets.
+#: The placeholder that a plan stores for the values in a URL's query, because they may be secrets.
 LEFT_OUT = "…"
-#: Ways to give a password.
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
 
 
@@ -66,7 +65,8 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The user has seen the completed run's verdicts, so these count as a look. The rest is for the longer run.
+        # The user has already seen the verdicts of the completed run, so the analysis at its end counts as an interim
+        # analysis (a look). It has spent a part of the permitted rate of wrong verdicts. The longer run gets the rest.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again. A completed run does not, because its last round is
@@ -80,7 +80,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # Do not continue the rounds of the last start of the servers: these servers no longer run.
+        # Begin with a new start of the servers (--restarts): the servers of the last start no longer run, so its rounds
+        # cannot continue.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),
@@ -96,7 +97,8 @@ def _before(done: Run) -> StartingPoint:
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
     """Return how to reach the run's target; None for a lab.
 
-    An option that the user gives again must have the value of the first command. The plan supplies all other options.
+    An option that the user gives again must have the same value as in the first command. The plan supplies all other
+    options.
     """
     if plan.target is None:
         if target.options:
@@ -104,7 +106,7 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
         return None
     original = plan.target_options
     if original is None and target.url is None:
-        # An earlier version of costof stored only the URL.
+        # The plan was written by an earlier version of costof, which stored only the target's URL and no other options.
         what = f"--target {plan.target}, --tls-ca and other options"
         raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=what, how="--target and all its options")
     access = _complete(folder, plan, target, original or TargetOptions())

@@ -133,7 +133,8 @@ def run(
 ) -> None:
     """Run STUDY: measure, and report what the protection costs.
 
-    The report's calculator predicts the cost at any load and distance; --load and --distance measure at your own.
+    The report has a calculator that predicts the cost at any load and distance. With --load and --distance, the run
+    measures at your own load and distance instead.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
@@ -194,7 +195,10 @@ def run(
 def _without_lacking_levels(
     study: Study, access: Access, offered: Callable[[Level], bool] | None, connect: bool
 ) -> Callable[[Level], bool] | None:
-    """Return `offered` without the levels that the target lacks something for, and print why they are left out."""
+    """Return a function like `offered` that also rejects the levels for which the target lacks something.
+
+    Prints a warning that says what is missing, such as a synchronous standby.
+    """
     lacking = lacking_levels(study, access, connect)
     if not lacking:
         return offered
@@ -223,8 +227,8 @@ def run_study(
     Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Import the report's code only after the options are checked: it imports numpy, which is slow, and an error in an
-    # option should be shown at once.
+    # Import the report's code only after the options are checked. It imports numpy, which is slow, and would delay the
+    # error for a wrong option.
     from costof.report.sections import check
 
     check(study)
@@ -256,7 +260,7 @@ def run_study(
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart this command in a user namespace if its lab needs hosts and the user is not root.
+    """Restart this command in a user namespace if its lab needs network namespaces and the user is not root.
 
     Call this before anything is created, because the command then starts again from its beginning.
     """

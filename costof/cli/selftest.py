@@ -80,10 +80,9 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
 
 
 class Stages:
-    """The progress of a self-test: one line that changes on a terminal, elsewhere a line for each stage.
+    """The progress of a self-test: on a terminal one line that is overwritten, elsewhere a line for each stage.
 
-    The display of a study's progress is not used here: at Ctrl-C it says which rounds are kept, but a self-test keeps
-    none.
+    The display of other runs is not used here: at Ctrl-C it says which rounds are kept, but a self-test keeps none.
     """
 
     def __init__(self, plan: Plan, console: Console) -> None:

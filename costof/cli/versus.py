@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from costof.results.ledger import Ledger
 
 INHERIT = "inherit"
-#: Timeout of the test whether a program is a shell. The test runs an empty command with the program.
+#: Timeout for running an empty command with the program of --shell, which tests whether it is a shell.
 SHELL_SECONDS = 10.0
 #: The groups of options in the help. Each option is listed by its first name. The help adds a last group with all other
 #: options.
@@ -57,7 +57,7 @@ GROUPS = {
     "How commands run": ("-N", "-S", "-i", "--ignore-status", "--input", "--output", "--show-output", "--read"),
     "Exports": ("--export-json", "--export-csv", "--export-markdown"),
 }
-#: Groups of options. At most one option of each group may be given.
+#: Groups of options that contradict each other. At most one option of each group may be given.
 CONTRADICTORY = (
     ("--runs", "--min-runs", "--rounds"),
     ("--runs", "--max-runs", "--rounds"),

@@ -1,1 +1,1 @@
-"""The data of standard benchmarks: the tables of sysbench, pgbench and TPC-C, and YCSB's records."""
+"""Test data as standard benchmarks define it: the tables of sysbench, pgbench and TPC-C, and the records of YCSB."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-#: The names of all tables. They can be dropped in this order.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The table whose rows are the records that a run loads and queries.
+#: The table that costof's load generator fills and queries.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 
@@ -17,10 +16,10 @@ _COLUMNS = {
 
 
 def create_tables(scale: int) -> list[str]:
-    """Return the statements that create all tables and fill `pgbench_branches` (`scale` rows) and `pgbench_tellers`.
+    """Return the statements that create all tables and fill two of them: `scale` branches and 10 * `scale` tellers.
 
-    They leave `pgbench_accounts` empty: the engine loads it. The tables have their primary keys from the start, so that
-    loading an account twice is an error.
+    `pgbench_accounts` stays empty, because costof's load generator fills it. The primary keys exist before the load, so
+    the server rejects an account that is loaded twice.
     """
     tellers = f"SELECT tid, (tid - 1) / {TELLERS_OF_A_BRANCH} + 1, 0 FROM generate_series(1, {{}}) AS tid"  # noqa: S608
     return [
@@ -31,5 +30,8 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Return the statements to run after the load: pgbench's VACUUM, and a query that reads every row into memory."""
+    """Return the statements to run after the load.
+
+    They vacuum the tables, as pgbench does, and read all accounts into the server's cache.
+    """
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

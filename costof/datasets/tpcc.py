@@ -1,6 +1,6 @@
 """TPC-C's tables and consistency conditions (specification, revision 5.11), for MySQL and MariaDB.
 
-The engine loads the data and runs the transactions (`engine/crates/workload/src/tpcc/`).
+costof's load generator loads the data and runs the transactions (`engine/crates/workload/src/tpcc/`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-#: The names of all tables. They can be dropped or filled in this order.
 TABLES = (
     "warehouse",
     "district",
@@ -24,18 +23,18 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. All data is ASCII and is sorted
-#: by its bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. All text is ASCII, and the
+#: binary collation sorts text by its bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
-#: no run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
-#: foreign keys, because clause 1.3 does not require it and each insert would have to read and lock rows of the
-#: referenced tables, such as the warehouse's. The transactions keep the references intact, which `orphans` checks.
+#: The tables' columns (clause 1.3). The specification allows some counters only four digits. Here they are integers, so
+#: that no run can overflow them. History has no primary key (clause 1.3.1). There are no foreign keys: clause 1.3 does
+#: not require them, and with them each insert would read and lock rows of the referenced tables, such as the warehouse.
+#: `orphans` finds broken references instead.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
@@ -76,7 +75,8 @@ COLUMNS = {
         "i_id INT NOT NULL, i_im_id INT NOT NULL, i_name VARCHAR(24) NOT NULL, i_price DECIMAL(5,2) NOT NULL, "
         "i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id)"
     ),
-    # The string columns may be NULL: New-Order updates many rows with one INSERT that omits the unchanged columns.
+    # The string columns may be NULL, because New-Order updates many rows with one INSERT … ON DUPLICATE KEY UPDATE that
+    # omits them. With NOT NULL, the server would reject the missing values although the rows exist.
     "stock": (
         "s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity SMALLINT NOT NULL, "
         + "".join(f"s_dist_{district:02} CHAR(24), " for district in range(1, DISTRICTS + 1))
@@ -85,7 +85,7 @@ COLUMNS = {
     ),
 }
 
-#: The references between tables (clause 1.3.1): each is (table, its columns, referenced table, the columns there).
+#: The references between tables (clause 1.3.1), as (table, its columns, referenced table, referenced columns).
 REFERENCES = (
     ("district", ("d_w_id",), "warehouse", ("w_id",)),
     ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
@@ -99,8 +99,8 @@ REFERENCES = (
     ("stock", ("s_i_id",), "item", ("i_id",)),
 )
 
-#: The consistency conditions by their numbers in clause 3.3.2: a description of the condition, and a query that returns
-#: the rows that violate it. The conditions hold whenever no transaction is running.
+#: The consistency conditions, under their numbers in clause 3.3.2. Each has a description, and a query that returns the
+#: rows that violate the condition. The conditions hold whenever no transaction is running.
 CONSISTENCY = {
     1: (
         "a warehouse's w_ytd is the sum of its districts' d_ytd",
@@ -171,8 +171,8 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # The specification's condition holds only right after the load, before any delivery. This one also adds the number
-    # of deliveries (`c_delivery_cnt` of all customers), so that it holds later too.
+    # The specification's condition holds only right after the load, since it ignores deliveries. Here the number of
+    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition holds during a run too.
     11: (
         "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
@@ -196,7 +196,7 @@ CONSISTENCY = {
 
 
 class Cursor(Protocol):
-    """The methods of a DB-API cursor (PEP 249) that `violations` and `orphans` use."""
+    """The part of a DB-API cursor (PEP 249) that this module needs."""
 
     def execute(self, query: str, /) -> Any: ...
     def fetchall(self) -> Sequence[Any]: ...
@@ -207,21 +207,24 @@ def create_tables(database: str) -> list[str]:
 
 
 def after_load(database: str) -> list[str]:
-    """Return the statements to run after the load. They update the statistics that the query planner needs."""
+    """Return the statement to run after the load. It updates the statistics of the query planner."""
     return [f"ANALYZE TABLE {', '.join(f'`{database}`.{name}' for name in TABLES)}"]
 
 
 def load_operations(warehouses: int) -> int:
-    """Return the number of operations that the engine needs to load this many warehouses (docs/ipc.md)."""
+    """Return how many load operations the load generator needs for this many warehouses.
+
+    A load operation inserts one unit of the data, for example a district with its customers and orders.
+    """
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 
 def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
-    """Return a text for each of these `CONSISTENCY` conditions that does not hold in the cursor's database."""
+    """Check consistency conditions, given by their numbers. Return an error text for each violated condition."""
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # Select one row that violates the condition as an example. A broken database may have thousands of such rows.
+        # One violating row is enough as an example. A broken database may have thousands of violating rows.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:
@@ -232,7 +235,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Return a text for each of the `REFERENCES` that a row in the cursor's database violates."""
+    """Check all `REFERENCES`. Return an error text for each reference of which a referenced row is missing."""
     texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

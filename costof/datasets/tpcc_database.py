@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: creating, loading and checking them (clause 3.3.2), and reloading large ones."""
+"""TPC-C's tables during a run: creation, load, consistency checks (clause 3.3.2), and a reload when they grow large."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from costof.errors import CostofError, ErrorText, WarningText
 RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"
-# The number of orders above which the tables are emptied and loaded again. An order has about ten lines. This many
-# orders still fit into the memory of a lab's server and on any disk, while a run of hours would make tens of millions.
+# If there are more orders than this, the tables are emptied and loaded again. A run of hours would otherwise create
+# tens of millions of orders, each with about ten lines, and outgrow the server's memory. This many orders still fit.
 MAX_ORDERS = 500_000
 
 
 class TpccDatabase:
-    """TPC-C's tables in one database. Call `make`, then `fill`, then `renew` before each slice."""
+    """TPC-C's tables in one database.
+
+    Call `make` to create the tables and `fill` to load them. Call `renew` before each slice (measured window).
+    """
 
     def __init__(
         self, run: RunStatement, database: str, where: str, run_optional: Callable[[str], object] | None = None
     ) -> None:
-        """Prepare without executing anything. `where` is the server's name in errors.
+        """Store the arguments without executing a statement. `where` is the server's name in error messages.
 
-        `run_optional` executes statements that the server may refuse without harm to the run. The default is `run`.
+        `run_optional` executes the statements that may fail, such as ANALYZE TABLE. The default is `run`.
         """
         self._run = run
         self._run_optional = run_optional or run
@@ -72,7 +75,7 @@ class TpccDatabase:
 
 
 class _Cursor:
-    """A cursor that selects the database before each query, because the connection may have been opened again."""
+    """A cursor that selects the database before each query, because a reconnect resets the selected database."""
 
     def __init__(self, run: RunStatement, database: str) -> None:
         self._run = run

@@ -1,11 +1,11 @@
-"""The keys of YCSB's records, as YCSB's core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName).
+"""YCSB's data: the keys of its records, and the SQL table of its JDBC binding.
 
-Also the table of its JDBC binding.
+The keys are those of YCSB's core workload (site.ycsb.Utils and CoreWorkload.buildKeyName).
 """
 
 from __future__ import annotations
 
-#: The usual name of the table, and its usual number of fields.
+#: YCSB's defaults: the table's name, the number of fields of a record, and the length of a field in characters.
 TABLE = "usertable"
 FIELDS = 10
 FIELD_LENGTH = 100
@@ -16,9 +16,9 @@ _MASK = (1 << 64) - 1
 
 
 def fnv_hash_64(value: int) -> int:
-    """Return the FNV-1a hash of a record's number. The number's bytes are hashed from the lowest to the highest.
+    """Return the 64-bit FNV-1a hash of a record's number, hashed from its lowest byte to its highest.
 
-    As in YCSB, the result is the absolute value of the hash as a signed 64-bit integer.
+    As in YCSB, the hash is read as a signed integer, and the result is the absolute value.
     """
     hashed = FNV_OFFSET_BASIS_64
     for _ in range(8):
@@ -29,15 +29,15 @@ def fnv_hash_64(value: int) -> int:
 
 
 def create_empty_table(table: str = TABLE) -> str:
-    """Return the statement that creates the table, for MySQL and PostgreSQL."""
+    """Return the CREATE TABLE statement, which MySQL and PostgreSQL both accept."""
     fields = ", ".join(f"FIELD{number} TEXT" for number in range(FIELDS))
     return f"CREATE TABLE {table} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {fields})"
 
 
 def insert_records(records: int) -> str:
-    """Return PostgreSQL's statement that inserts this many records, in the order that YCSB calls 'ordered'.
+    """Return a statement for PostgreSQL that inserts this many records with fields of `FIELD_LENGTH` characters.
 
-    The fields have YCSB's default length.
+    The keys are 'user0', 'user1', … (YCSB's insert order 'ordered').
     """
     text = f"left(repeat(md5(record::text || '-' || {{}}), {FIELD_LENGTH // 32 + 1}), {FIELD_LENGTH})"
     values = ", ".join(text.format(number) for number in range(FIELDS))
@@ -45,5 +45,5 @@ def insert_records(records: int) -> str:
 
 
 def key_name(number: int) -> str:
-    """Return the `_id` of record `number` if YCSB inserts in hashed order: 'user' and the hash of the number."""
+    """Return the key of a record in YCSB's insert order 'hashed': 'user' and the hash of the record's number."""
     return f"user{fnv_hash_64(number)}"

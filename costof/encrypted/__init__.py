@@ -1,4 +1,4 @@
-"""A driver over PyMySQL that decrypts what a gateway has encrypted.
+"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway has encrypted.
 
 An application needs three lines:
 
@@ -6,15 +6,17 @@ An application needs three lines:
     connection = encrypted.connect(host="db.example", user="shop", password="…", master_keys={"app": "0011…eeff"})
     cursor = connection.cursor()
 
-`connect` accepts all arguments of `pymysql.connect`. Cursors of every class return the same rows and the same
+`connect` accepts all arguments of `pymysql.connect`. All cursor classes return the same rows and the same
 `cursor.description` as without the gateway. A value that cannot be decrypted raises `EncryptionError`, which names the
-column but never contains the value. The connection is then closed, because the remaining rows cannot be read reliably.
-A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
+column but never contains the value. The connection is then closed. If the gateway does not give this client the key of
+a column (the gateway's role `opaque`), the column's values are returned as ciphertext, in bytes.
 
-`must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If such a column
-arrives unencrypted, `EncryptionError` is raised. Possible causes: a rule of the gateway was removed, somebody between
-gateway and client removed the encryption parameters, or the connection bypasses the gateway. `close` erases the master
-keys, so a closed connection cannot be opened again.
+`must_be_encrypted=["shop.people.name"]` lists columns as 'database.table.column'. An alias of the table or of the
+column in a query does not hide the column. If a listed column arrives unencrypted, `EncryptionError` is raised.
+Possible causes: a rule of the gateway was removed, somebody between gateway and client removed the encryption
+parameters, or the connection bypasses the gateway.
+
+`close` erases the master keys, so a closed connection cannot be opened again.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# Connection attributes that a client sends to the gateway. DECRYPTS says that the client can decrypt. NONCE has the
-# client's random bytes, which bind keys to the session.
+# Connection attributes that a client sends to the gateway. The attribute `DECRYPTS` announces that the client can
+# decrypt. The attribute `NONCE` has random bytes, from which both sides derive the keys of this session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32
@@ -51,15 +53,19 @@ def connect(
 ) -> Connection:
     """Open a connection. `settings` are the arguments of `pymysql.connect`.
 
-    `master_keys`: keys of 16 bytes or 32 hexadecimal digits, by their names in the gateway's rules.
-    `must_be_encrypted`: columns as 'database.table.column', in upper or lower case. Raises `EncryptionError` for an
-    invalid key or column name, and all errors of `pymysql.connect`.
+    `master_keys` maps the names of keys in the gateway's rules to keys of 16 bytes or 32 hexadecimal digits.
+    `must_be_encrypted` lists columns as 'database.table.column', in upper or lower case.
+
+    Raises `EncryptionError` for an invalid key or column name, and all errors of `pymysql.connect`.
     """
     return Connection(master_keys=master_keys, must_be_encrypted=must_be_encrypted, **settings)
 
 
 def announcement(nonce: bytes) -> dict[str, str]:
-    """Return the connection attributes of a decrypting client. `nonce`: 32 random bytes, new for each connection."""
+    """Return the connection attributes with which a client announces to the gateway that it can decrypt.
+
+    `nonce` must be 32 random bytes, new for each connection.
+    """
     return {DECRYPTS: "1", NONCE: nonce.hex()}
 
 
@@ -95,8 +101,8 @@ class Connection(pymysql.Connection):
 
     def _get_server_information(self) -> None:
         super()._get_server_information()
-        # `salt` is the server's random challenge. Use it now: if the server switches to another authentication method,
-        # PyMySQL replaces `salt`.
+        # `salt` is the server's random challenge. Read it here, because PyMySQL replaces it if the server switches to
+        # another authentication method, and the keys would then differ from the gateway's.
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._session_keys = self._key_ring.session(session_salt(self.salt, nonce))
@@ -127,7 +133,7 @@ class Connection(pymysql.Connection):
 
 
 class _Field(FieldDescriptorPacket):
-    """A column's definition as the server sent it, and the envelope (encryption parameters) that a gateway appended."""
+    """A column's definition in a result set, with the encryption parameters ("envelope") that a gateway appended."""
 
     def _parse_field_descriptor(self, encoding: str) -> None:
         super()._parse_field_descriptor(encoding)
@@ -142,16 +148,16 @@ class _Field(FieldDescriptorPacket):
             self.charsetnr, self.length, self.type_code, self.flags, self.scale = self.envelope.original
 
     def check_encrypted(self, required: RequiredColumns) -> None:
-        """Raise `EncryptionError` if `required` lists this column, by its original names or its aliases.
+        """Raise `EncryptionError` if `required` lists this column, by its original names or by its aliases.
 
-        Call it only for columns whose values are not provably encrypted.
+        Call this function only if the column arrived unencrypted, or encrypted with a key that this client lacks.
         """
         for names in (self.names, self._shown) if required else ():
             if required.include(name.decode(self._encoding, "replace") for name in names):
                 self._decrypting(_refuse_plain)
 
     def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
-        """Return a function that decrypts a value and converts it as PyMySQL does."""
+        """Return a function that decrypts a value, decodes it with `encoding` and applies PyMySQL's `convert` to it."""
         envelope = self.envelope
         opener: Opener = self._decrypting(lambda: keys.opener(envelope))
         associated = envelope.associated_data(RowFormat.TEXT, self.names)
@@ -165,10 +171,7 @@ class _Field(FieldDescriptorPacket):
         return read
 
     def _decrypting(self, step: Callable[[], Any]) -> Any:
-        """Return the result of `step`.
-
-        Raises `EncryptionError`, which names the column, in place of a `RefusedError`.
-        """
+        """Call `step`, and convert a `RefusedError` into an `EncryptionError` that names the column."""
         try:
             return step()
         except RefusedError as refused:
@@ -190,8 +193,8 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # For an opaque column an envelope is no proof that the values are encrypted: this client cannot check
-                # their ciphertext.
+                # This client has no key for an opaque column, so it cannot check that the column's values are
+                # encrypted. The column therefore counts as unencrypted.
                 if field.envelope is None or field.envelope.is_opaque:
                     field.check_encrypted(connection._required_columns)
                 else:
@@ -208,7 +211,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection, because the unread rest of this result would be read as the next result."""
+        """Close the connection: the next query on it would read the remaining rows of this result as its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

@@ -1,8 +1,8 @@
-"""The envelope: what a gateway appends to the definition of an encrypted column (docs/column-encryption-protocol.md).
+"""The envelope: encryption parameters that the gateway appends to a column's definition in a MySQL result set.
 
-Three files implement the ciphertext format: `envelope.py`, `keys.py` and `schemes.py`. The engine's crate `encryption`
-is the other implementation; both are checked against `tests/vectors/column-encryption.json`. No error message contains
-a byte of a key or of a value.
+docs/column-encryption-protocol.md describes the format. In Python it is implemented by `envelope.py`, `keys.py` and
+`schemes.py`, in Rust by the crate `encryption`. Both are tested with `tests/vectors/column-encryption.json`. No error
+message contains a byte of a key or of a value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAGIC = b"costofE2"
 OLDER = b"costofE1"
 _ORIGINAL = struct.Struct("<HIBHB")
 _NUMBER_BYTES = 4
-#: A data key of 16 bytes, wrapped (RFC 3394).
+#: The length of a data key of 16 bytes that is encrypted with AES key wrap (RFC 3394).
 _WRAPPED_BYTES = 24
 
 
@@ -41,7 +41,7 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """Return the algorithm's name in the form that is used to derive keys, such as 'aes-128-gcm'."""
+        """Return the algorithm's name, such as 'aes-128-gcm'. Key derivation uses the name in this form."""
         return self.name.lower().replace("_", "-")
 
 
@@ -53,7 +53,7 @@ class RowFormat(Enum):
 
 
 class OriginalType(NamedTuple):
-    """A column's type in the server's definition (MySQL Internals, "Protocol::ColumnDefinition41")."""
+    """A column's type before encryption, as the server defines it (MySQL Internals, "Protocol::ColumnDefinition41")."""
 
     charset: int
     length: int
@@ -66,8 +66,8 @@ class OriginalType(NamedTuple):
 class Envelope:
     """The encryption parameters of a column.
 
-    `wrapped` is the data key, encrypted with the master key whose name is `master_key`. If `wrapped` is empty, this
-    client may not decrypt the column. `number` is the data key's number in its session.
+    `wrapped` is the data key, encrypted with the master key whose name is `master_key`. It is empty if this client may
+    not decrypt the column. A session uses several data keys one after another, and `number` counts them.
     """
 
     algorithm: Algorithm
@@ -82,10 +82,9 @@ class Envelope:
 
     @classmethod
     def parse(cls, tail: bytes) -> Envelope | None:
-        """Parse the bytes after a column definition's last field; return None if there are none.
+        """Parse the bytes that follow the last field of a column definition; return None if there are none.
 
-        Raises `RefusedError` if the bytes are not exactly one envelope. A server without a gateway sends no bytes after
-        the last field.
+        Without a gateway, no bytes follow. Raises `RefusedError` if the bytes are not exactly one envelope.
         """
         if not tail:
             return None
@@ -111,16 +110,16 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """Return the associated data with which values of this column are authenticated (as in AEAD).
+        """Return the associated data (as in AEAD) with which the values of this column are authenticated.
 
-        `names`: the original names of database, table and column.
+        `names` are the original names of database, table and column, without aliases.
         """
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """Split bytes that begin with the length of a text, in one byte. Return the text, and the bytes after it."""
+    """Read a text that follows a length of one byte. Return the text, and the bytes after the text."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

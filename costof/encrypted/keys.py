@@ -1,4 +1,4 @@
-"""Master keys, and the data keys of a session, which arrive encrypted with a master key."""
+"""Keys of a decrypting client: master keys, and the data keys that the gateway sends encrypted with a master key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SCRAMBLE = 20
 
 
 def session_salt(scramble: bytes, nonce: bytes) -> bytes:
-    """Return the salt that binds keys to a session.
+    """Return the salt for key derivation, which differs in each session.
 
-    It is a hash of two random values: `scramble`, the server's challenge, and `nonce`, from the client.
+    It is the SHA-256 hash of two random values: the server's challenge (`scramble`) and the client's `nonce`.
     """
     return hashlib.sha256(scramble[:SCRAMBLE] + nonce).digest()
 
@@ -35,10 +35,10 @@ def master_key(key: str | bytes) -> bytearray:
 
 
 class KeyRing:
-    """Master keys by their names in a gateway's rules.
+    """A client's master keys, by their names in the gateway's rules.
 
-    `erase` overwrites them as far as Python allows: the cryptography libraries keep copies of unwrapped and derived
-    keys that cannot be reached.
+    `erase` overwrites the keys in memory. Copies inside the cryptography libraries remain, since Python cannot reach
+    them.
     """
 
     def __init__(self, master_keys: Mapping[str, str | bytes]) -> None:
@@ -69,7 +69,7 @@ class KeyRing:
 
 
 class SessionKeys:
-    """The current data key of one session, and a decryptor ("opener") with this key for each algorithm."""
+    """The current data key of one session, and an `Opener` (decryptor) with this key for each algorithm."""
 
     def __init__(self, key_ring: KeyRing, salt: bytes) -> None:
         self._key_ring = key_ring
@@ -79,15 +79,18 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Begin a new result set in all openers. Values of the previous one may have been left unread."""
+        """Tell all openers that a new result set begins. They then accept a gap in the sequence of values.
+
+        The gap is normal, since the client may not have read all values of the previous result set.
+        """
         for each in self._openers.values():
             each.begin()
 
     def opener(self, envelope: Envelope) -> Opener:
-        """Return the opener for a column that is not opaque, and switch to the data key of its envelope.
+        """Return the opener for a column, and switch to the data key of the column's envelope if this key is newer.
 
-        Raises `RefusedError` if the master key is missing or wrong, or if the session has already replaced the
-        envelope's data key by a newer one.
+        The envelope must contain a data key (`is_opaque` is false). Raises `RefusedError` if the master key is missing
+        or wrong, or if the session already uses a newer data key.
         """
         key = envelope.number, envelope.master_key, envelope.wrapped
         if key != self._current:

@@ -13,7 +13,7 @@ class RequiredColumns:
 
     def __init__(self, columns: Iterable[str]) -> None:
         """Raise `RefusedError` for an invalid column name."""
-        # A single string would be iterated character by character.
+        # A string is a mistake here: its characters would be taken for the names of columns.
         self._columns = frozenset(map(_column, [] if isinstance(columns, str) else columns))
         if isinstance(columns, str):
             raise RefusedError(Undecipherable.REQUIRED_NAME, name=repr(columns))
@@ -22,7 +22,7 @@ class RequiredColumns:
         return bool(self._columns)
 
     def include(self, names: Iterable[str]) -> bool:
-        """Return whether a column must be encrypted. `names`: its database, its table and its own name."""
+        """Return whether a column must be encrypted. `names` are the names of database, table and column."""
         return tuple(name.lower() for name in names) in self._columns
 
 

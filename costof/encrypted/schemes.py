@@ -1,4 +1,4 @@
-"""Decryption of values by each algorithm, with keys that are derived from a session's data key."""
+"""Decryption of column values with each supported algorithm. The keys are derived from a session's data key."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def erase(secret: bytearray) -> None:
 
 
 class Opener(ABC):
-    """A decryptor for one algorithm in one session. Values must come in the order in which they were encrypted.
+    """A decryptor for one algorithm in one session. It checks that values arrive in the order of their encryption.
 
-    Within a result set no value may be missing. Between result sets values may be missing, since the client may have
-    left values of the earlier one unread.
+    A missing value within a result set is an error. At the start of a result set (`begin`) a gap is accepted, since the
+    client may not have read all values of the previous result set.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -45,11 +45,11 @@ class Opener(ABC):
         self._within = False
 
     def open(self, associated: bytes, sealed: bytes) -> bytes:
-        """Decrypt a value.
+        """Return the decrypted value. `associated` is the column's associated data, `sealed` the encrypted value.
 
-        Raises `RefusedError` if the value was changed, or was encrypted with another key or for another column. Also
-        raises it if the value is repeated or out of order, or if a value before it is missing. With ECB the order is
-        not checked, since ECB does not number values.
+        Raises `RefusedError` if the value was changed or repeated, if it was encrypted with another key or for another
+        column, or if a value before it is missing. ECB does not number values, so ECB does not detect repeated or
+        missing values.
         """
         try:
             if sealed[0] != self._number:
@@ -73,7 +73,7 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """Return the number of values encrypted before this one; None if the algorithm does not count them."""
+        """Return a value's sequence number, counted from 0 for each data key; None if the algorithm has no numbers."""
 
 
 def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
@@ -154,15 +154,15 @@ class _Ctr(_WithMac):
         return self._run(modes.CTR(body[:BLOCK]), body[BLOCK:])
 
     def _count(self, sealed: bytes) -> int | None:
-        # The upper 64 bits are the number of the value. The lower 64 bits count the blocks of a value.
+        # The initial counter block has the value's number in its upper 64 bits. The lower 64 bits count the blocks.
         return int.from_bytes(sealed[1 : 1 + BLOCK], "big") >> 64
 
 
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # The IV of a value is the encrypted number of the value (SP 800-38A, appendix C). The IV is a single block, so
-        # ECB can decrypt it.
+        # The IV of a value is the value's sequence number, encrypted with ECB as a single block (SP 800-38A,
+        # appendix C). This decryptor recovers the number.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:

@@ -1,1 +1,1 @@
-"""Instruments: programs that measure, each in a separate process."""
+"""Instruments: separate processes that measure for costof, such as database drivers and runners of commands."""

@@ -33,16 +33,16 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 
 #: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
-#: Separates the key's kind from the number of certificates: 'rsa-2048-chain-3' is a chain of three with RSA keys.
+#: The separator in names of chains: 'rsa-2048-chain-3' is a chain of three certificates with RSA keys.
 CHAIN = "-chain-"
 
 
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. The number counts the
-    certificates that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key",
-    the key is `default`; without a default, return None.
+    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates" is the
+    number that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key", the key
+    is `default`. Without a key, return None.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"

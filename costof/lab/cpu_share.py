@@ -10,10 +10,11 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# A short period, so that a host that has used up its share looks to its clients like a slow machine, not a stopped one.
+# The length of a scheduling period. It is short because a host stops for the rest of a period when it has used up its
+# share. Clients should see a slow machine, not one that stops.
 PERIOD_US = 10_000
-# Each host's period is longer than the previous host's by this step. With equal periods, the random offsets between the
-# hosts' periods would stay the same for the whole run, so that one run's figures would differ from another's by chance.
+# Each host's period is this much longer than the previous host's. If the periods were equal, their random offsets would
+# stay the same for a whole run, and figures would differ from run to run by chance.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
@@ -56,9 +57,8 @@ class CpuShare:
 
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 
-    Without `cpu`, the threads on one CPU can use up the group's quota, while the threads on other CPUs have to wait for
-    the next period. The same threads may lose in this way for seconds. The CPU time that a server needs per request
-    then changes by half, depending on chance.
+    Without `cpu`, threads on one CPU can use up the group's quota before threads on other CPUs get a share. The same
+    threads may be starved in this way for seconds. A server's CPU time per request then varies by half, by chance.
     """
 
     cores: float

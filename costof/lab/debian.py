@@ -25,7 +25,7 @@ from costof.lab.download import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: The subfolder of a program's folder with the unpacked packages. Scripts beside the subfolder run the programs in it.
+#: The subfolder that holds a program's unpacked packages. Beside it are scripts that run the programs in it.
 FILES = "files"
 
 
@@ -35,9 +35,9 @@ class Packages:
 
     The packages `names` are unpacked, together with the libraries that they need.
 
-    `programs` are file patterns of the executables, such as 'usr/sbin/mariadbd'. The first one is for the program
-    itself. `beside` are patterns of other files that the program expects in its own folder. `extension` adds a package
-    whose name begins with that of the program's version: 'pgaudit' adds postgresql-15-pgaudit.
+    `programs` are file patterns of the executables, such as 'usr/sbin/mariadbd'. The first pattern matches the
+    program `name`. `beside` are patterns of other files that the program expects in its own folder. `extension` is the
+    last part of the name of one more package: for PostgreSQL 15, 'pgaudit' adds postgresql-15-pgaudit.
     """
 
     name: str
@@ -115,8 +115,11 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """Write a script that runs the program with the libraries in `folder`. The folder is later moved to `place`."""
-    # Debian's library folders are named by architecture.
+    """Write a script that runs the program with the libraries in `folder`.
+
+    The script has paths below `place`, since `folder` is moved to `place` later.
+    """
+    # Debian names library folders by architecture, such as usr/lib/x86_64-linux-gnu.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
     with_libraries = f"LD_LIBRARY_PATH={shlex.quote(searched)} " if searched else ""
@@ -139,8 +142,8 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension
-    # Of the dependencies, download only libraries, and the package that has the programs if the requested one is empty:
-    # 'postgresql' only depends on postgresql-15.
+    # Download only two kinds of dependencies: libraries, and the package of a version. For example, the package
+    # 'postgresql' is empty and depends on postgresql-15, which has the programs.
     required = [
         f"{name}={version}"
         for name, version in versions.items()
@@ -150,7 +153,7 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
 
 
 def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the packages that an installation of these packages would download, with their versions."""
+    """Return the versions of all packages that apt-get would download to install `names`, by package name."""
     # Without --reinstall, apt-get would omit packages that are installed already.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…

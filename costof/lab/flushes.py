@@ -1,8 +1,8 @@
 """Measurement of flushes: how long the disk under the lab's data takes until written bytes survive a power cut.
 
 `python -m costof.lab.flushes FOLDER overwrite|append SECONDS` measures for SECONDS and prints a `FlushEvidence` as
-JSON. A lab starts this command as a separate process, like its servers. The kernel divides the CPU among sessions of
-processes, so a flush in the run's own session could take longer than in a server's.
+JSON. A lab starts this command as a separate process, like its servers. Linux divides the CPU among sessions
+(setsid(2)), so in the busy session of the run itself a flush could take longer than in a server's session.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ WRITE_BYTES = 8192
 #: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
 #: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
 FILE_BYTES = 2**20
-#: The length of a measurement of flushes in seconds: at the beginning and end of a run, and after each round (one
-#: measured window of every arm). The speed of a shared disk varies, so that two measurements are not enough.
+#: How long flushes are measured: `SECONDS` at the beginning and end of a run, and `SECONDS_AFTER_ROUND` after each
+#: round (one measured window of every arm). The speed of a shared disk varies, so two measurements per run are not
+#: enough.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
-#: The process sleeps for this time before it measures. On a busy machine, the scheduler lets a process wait that has
-#: just used much CPU time, for example for imports: a flush then took 5.8 ms, but 0.5 ms after the sleep. A database
-#: server mostly waits, so its flushes are like those after the sleep.
+#: The process sleeps for this time before it measures. On a busy machine, the scheduler delays a process that has just
+#: used much CPU time, for example for imports: without the sleep a flush took 5.8 ms, with it 0.5 ms. A database server
+#: mostly waits, so its flushes are like those after the sleep.
 REST_SECONDS = 0.5
 #: The number of parts of a measurement. The standard error is computed from the parts' means, since successive flushes
 #: are not independent.
@@ -125,13 +126,13 @@ def describe_file_system(folder: Path) -> str:
 
 
 def _mount(folder: Path) -> tuple[str, str]:
-    """Return the type and the device of the folder's file system, by the longest mount point above the folder."""
+    """Return the type and the device of the file system whose mount point is nearest above the folder."""
     path = folder.resolve()
     best, found = "", ("unknown", "unknown")
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, mounted, kind, *_ = line.split(" ")
         point = mounted.replace("\\040", " ")
-        # If there are several mounts at a point, only the last one is visible.
+        # Of several mounts at the same point only the last is visible, so a later one replaces an earlier one (>=).
         if path.is_relative_to(point) and len(point) >= len(best):
             best, found = point, (kind, device)
     return found

@@ -162,7 +162,10 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Register a command that undoes an action when the lab ends. Call it before the action itself."""
+        """Register a command that undoes an action when the lab ends.
+
+        Call `undo` before the action, so that an interrupted action is undone too.
+        """
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
@@ -210,7 +213,10 @@ class Lab:
             time.sleep(0.02)
 
     def cpu_seconds(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return the CPU seconds of all processes so far, by role. The processes named in `without` do not count."""
+        """Return the CPU seconds of all processes so far by role, such as {"server": 1.2}.
+
+        The processes named in `without` do not count.
+        """
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None and process.name not in without:

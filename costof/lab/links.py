@@ -15,8 +15,8 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# The longest time that a packet waits before a slow link, as in a typical router. Without a limit a packet could wait
-# for seconds.
+# The longest time that a packet waits in the queue of a slow link, as in a typical router. Without a limit, packets
+# could wait for seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
@@ -29,8 +29,8 @@ SERVED = 254
 def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
-    `run`, six hexadecimal digits, chooses the /16 of 10.0.0.0/8. Simultaneous runs could use the same /16, since their
-    hosts are in separate namespaces. Different networks only make packet captures easier to read.
+    `run` is six hexadecimal digits, which choose a /16 network of 10.0.0.0/8. Simultaneous runs could use the same /16,
+    since their hosts are in separate namespaces. Different networks only make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -104,7 +104,7 @@ def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
 
 
 class LinkEnd(Model):
-    """One end of a link: a device in a namespace. `address` includes the length of the network's prefix ('/30')."""
+    """One end of a link: a device in a namespace. `address` has the prefix length, such as '10.1.0.1/30'."""
 
     namespace: str
     device: str
@@ -127,7 +127,7 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """The message that tells `costof-engine link` which links to simulate. `seed` determines which packets are lost."""
+    """The message that tells `costof-engine link` which links to simulate. `seed` seeds the random choice of lost packets."""
 
     seed: int
     links: list[LinkPlan]
@@ -136,10 +136,10 @@ class LinksPlan(Model):
 class LinkReady(Model):
     """The answer of `costof-engine link` when its links work.
 
-    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` is, by link, the delay
-    that is added to a packet in one direction: half of the round trip that the study requires, less the path cost. If
-    `preferred` is false, the process could not raise its scheduling priority. A busy machine may then delay packets by
-    additional milliseconds.
+    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` maps each link to the
+    delay that is added to a packet in one direction. It is half of the difference between the required round trip and
+    the path cost. If `preferred` is false, the process could not raise its scheduling priority. A busy machine may then
+    delay packets by additional milliseconds.
     """
 
     path_cost_us: float
@@ -150,9 +150,9 @@ class LinkReady(Model):
 class DirectionCounters(Model):
     """Counters of packets in one direction of a link.
 
-    `taken` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
-    and the receiving device `refused` others because it was down. `late_sum_ns` and `late_max_ns` say by how much
-    packets were delivered later than planned.
+    `taken` packets entered the link. The simulated loss removed `lost` of them, `dropped` found a full queue, and the
+    receiving device did not accept `refused` of them because it was down. `late_sum_ns` is the total time by which
+    packets were delivered later than planned, `late_max_ns` the longest.
     """
 
     taken: int

@@ -151,7 +151,7 @@ class Network:
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Make an address of the host at the link's other end reachable from `host`. Call it after `start`."""
+        """Route packets from `host` to `address` of the host at the link's other end. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
@@ -159,9 +159,10 @@ class Network:
         self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
 
     def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
-        """Run several ip(8) commands in this order, to change routes on several hosts together.
+        """Run several ip(8) commands one after another, to change the routes of several hosts at about the same time.
 
-        Each command is a host and the arguments of ip. Raises `LAB_FAILED`, naming `what`.
+        A command is a host and the arguments of ip: (host, "route add default via 10.1.0.2"). Raises `LAB_FAILED`, with
+        `what` in the message.
         """
         self._do(what, [[*_entered(host), _ip(), *words.split()] for host, words in commands])
 
@@ -206,7 +207,7 @@ class Network:
         if is_root():
             path, make, undo = FOLDER / name, [ip, "netns", "add", name], [ip, "netns", "del", name]
         else:
-            # Only root can write to ip's folder, so use a file in the lab's folder.
+            # Only root can write to `FOLDER`, in which ip-netns(8) keeps its files, so use the lab's folder.
             path = self.lab.folder / name
             path.touch()
             make = [str(find_program("unshare", "util-linux")), f"--net={path}", "true"]

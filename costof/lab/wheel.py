@@ -26,7 +26,8 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
 
 DOWNLOAD_SECONDS = 300
-#: uv's variable has precedence, since users of uv may have set pip's variable for older tools.
+#: The environment variables that can name a package index. If both are set, uv's counts, since users of uv may have set
+#: pip's for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 
 
@@ -81,7 +82,7 @@ class PinnedWheel:
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
         """Unpack the wheel into the folder with uv, which checks the wheel's hash."""
-        # uv sets UV for the processes that it starts.
+        # uv sets the variable UV to its own path for the processes that it starts.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
             raise FetchError(

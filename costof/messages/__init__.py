@@ -1,1 +1,4 @@
-"""Messages to the processes that measure (`plan.py`) and their answers (`answers.py`): one JSON object a line."""
+"""Messages between costof and the processes that measure: one JSON object a line.
+
+`plan.py` has the messages to these processes, and `answers.py` their answers.
+"""

@@ -1,4 +1,8 @@
-"""The answers of instruments: which arms can run, and the measurements of a slice."""
+"""The answers of instruments, the processes that measure.
+
+An instrument says which arms (the compared configurations) it can measure, and what it has measured in a slice (a
+measured window of one arm).
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,30 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: A figure that the command runner measures itself: the maximum of the peak memory of a slice's runs.
+#: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
+#: prints: the highest peak memory of all runs in a slice (measured window).
 PEAK_MEMORY = "peak_memory"
-#: A key of a slice's evidence: why the slice did not run with its arm's settings.
+#: A key of `SliceAnswer.evidence`: the reason why the slice (measured window) did not run with its arm's settings.
 MISMATCH = "mismatch"
-#: Keys of a command's evidence: the reason for each missing figure, and notes on the runs.
+#: Keys of `SliceAnswer.evidence` for commands: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
-#: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
-#: report are not used, and limits count as exceeded.
+#: The maximum share of failed operations at which a service counts as working. If more operations fail, the figures
+#: that a command reports are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of a command's evidence: names of processes that the command left running. The command runner killed processes
-#: of the first kind. Processes of the second kind, daemons, had left the command's process group.
+#: Keys of `SliceAnswer.evidence` for commands, with the names of processes that a command left running. The command
+#: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
+#: process group and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The name of the count of all operations in a command's own report, and the error class of the failed operations in
-#: it.
+#: Two names for commands, such as load generators, that report how many operations they performed and how many failed.
+#: `REPORTED` is the key of the number of operations in `SliceAnswer.counts`. `REPORTED_FAILURE` is the error class of
+#: the failed operations.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
-#: The name of the engine's count of the operations that its schedule required in a slice.
+#: The name of a count that the load generator reports: the operations that were due in a slice (measured window) at the
+#: requested rate.
 SCHEDULED = "pace.scheduled"
 
 
@@ -53,26 +61,29 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """An instrument's answer to a plan: which arms it can measure.
+    """The answer of an instrument (measuring process) to a plan: which arms it can measure.
 
-    `versions` has the versions of the instrument's components. The engine names only its TLS library.
+    `versions` has the versions of the instrument's components. The load generator names only its TLS library.
     """
 
     instrument: str
     versions: dict[str, str]
-    #: The engine's event loop. Only old results have it.
+    #: The load generator's event loop. Only old results have it.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
 
     @property
     def tls_library(self) -> str:
-        """Return the engine's TLS library, such as 'OpenSSL 3.0.19'."""
+        """Return the load generator's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
 class Phase(Model):
-    """The times of one phase in a slice: exact sums in nanoseconds, and a histogram."""
+    """The times of one phase (a timed part of an operation, such as 'tls') in a slice.
+
+    The sums are exact. `histogram` is a compressed HdrHistogram in base64.
+    """
 
     count: int
     sum_ns: int
@@ -88,27 +99,30 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean count per operation; None if a slice lacks the count or if there was no operation."""
+    """Return the mean of a count, such as 'bytes_sent', per operation of all these phases.
+
+    Return None if a phase lacks the count, or if there was no operation.
+    """
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations
 
 
 class PublicKey(Model):
-    """The first line that an instrument sends if its plan will be sealed: its public key (see `sealing.py`)."""
+    """The first line of a measuring process whose plan will be encrypted: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The later answer to the slice contains these `errors` again."""
+    """The answer to a `PrepareOrder`. The answer to the slice, which comes later, counts these `errors` too."""
 
     id: int
     errors: list[ClassifiedError]
 
 
 class Window(Model):
-    """The opening of a slice's window, the start of its first operation and the end of its last one.
+    """The times at which a slice's measured window opened, its first operation began and its last operation ended.
 
     The times are nanoseconds of the host's `CLOCK_MONOTONIC`. Failed operations count too. The last two times are None
     if no operation began.
@@ -120,7 +134,7 @@ class Window(Model):
 
 
 class CommandRun(Model):
-    """A successful run of a command.
+    """A run of a command that counts as successful. With --ignore-failure, this may also be a run that failed.
 
     `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """
@@ -177,7 +191,7 @@ class SliceAnswer(Model):
         return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
-        """Return the sum of all counts with this name, or with this name and a dot as prefix; None if there is none.
+        """Return the sum of the counts whose name is `name` or begins with `name` and a dot; None if there is none.
 
         For example, 'tpcc.committed' includes the counts of all kinds of transactions.
         """
@@ -191,13 +205,16 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part in a slice.
+    """One host's part in a slice (a measured window).
 
-    Three times are nanoseconds after the instant at which all hosts' windows should have opened: `late_ns`, when this
-    host's window opened; `first_ns`, when its first operation began (None if it had none); and `ended_ns`, when its
-    window ended. `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`.
-    `machine_busy` is the share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to
-    other machines.
+    Three times are nanoseconds after the instant at which the windows of all hosts should have opened:
+
+    - `late_ns`: this host's window opened;
+    - `first_ns`: its first operation began (None if it had none);
+    - `ended_ns`: its window ended.
+
+    `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`. `machine_busy` is the
+    share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to other machines.
     """
 
     host: str
@@ -222,12 +239,14 @@ class HostPart(Model):
 class PopulationAnswer(SliceAnswer):
     """The answer about a slice that several hosts measured together.
 
-    Of the fields below, the ledger (the run's file) stores only `hosts`.
+    `foreign_cpu_seconds` is the hosts' CPU time that other programs used, and `steal_seconds` the time that their
+    hypervisors gave to other machines.
 
-    `foreign_cpu_seconds` is the hosts' CPU time used by other programs, and `steal_seconds` that used by the
-    hypervisor. The other fields are sentences, or None. `evidence_mismatch` says in which fact the hosts' evidence
-    differs. `late` says which host began too late, and `not_simultaneous_reason` why the hosts did not measure at the
-    same time.
+    Three fields are sentences, or None if all is well: `evidence_mismatch` names a fact, such as the TLS version, in
+    which the hosts differ; `late` names a host that began too late; and `not_simultaneous_reason` says why the hosts
+    did not measure at the same time.
+
+    The ledger (the run's file) stores only `hosts`.
     """
 
     hosts: list[HostPart]
@@ -246,10 +265,7 @@ class ClusterNode(Model):
 
 
 class ClusterAnswer(Model):
-    """The hosts of a cluster.
-
-    If the hosts will measure, there are also facts and warnings about them for the report.
-    """
+    """The hosts of a cluster. `facts` and `warnings` are for the report; they are empty if hosts are only listed."""
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
@@ -259,9 +275,9 @@ class ClusterAnswer(Model):
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
     """Merge the figures that commands reported on several hosts: add up rates, and average all other figures.
 
-    Percentiles are averaged too, since the single times are unknown. If any host lacks a figure, the result lacks it
-    too. Peak memory is an exception: the result is the maximum over the hosts that have it, since a host omits a peak
-    that is too small to measure.
+    Percentiles are averaged too, because the times of single operations are unknown. If any host lacks a figure, the
+    result lacks it too. Peak memory is an exception: the result is the maximum over the hosts that have it, because a
+    host omits a peak that is too small to measure.
     """
     names = dict.fromkeys(name for figures in host_figures for name in figures)
     values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}

@@ -1,6 +1,7 @@
-"""Messages to instruments: the plan, and the order for each slice (docs/ipc.md).
+"""Messages to instruments, the processes that measure: the plan, and an order for each slice (docs/ipc.md).
 
-A message leaves out fields that are None. For such a field the instrument uses its default.
+A slice is a measured window of one arm (a compared configuration). A message leaves out fields that are None; for such
+a field the instrument uses its default.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OPERATION_TIMEOUT_MS = 10_000
 
 #: How the client checks the server's certificate: chain and name, only the chain, or not at all.
 Verify = Literal["full", "ca-only", "none"]
-#: Settings of a kind of workload, such as YCSB. Only the engine knows their names and defaults.
+#: Settings of a kind of workload, such as YCSB. Only the load generator (the engine) knows their names and defaults.
 Options = dict[str, str | int | float | bool]
 
 
@@ -74,20 +75,20 @@ class ServiceSettings(Model):
     )
 
     def keeps_connections(self, kind: str) -> bool:
-        """Return whether a workload of this kind keeps its connections open from slice to slice."""
+        """Return whether a workload of this kind keeps its connections open between slices (measured windows)."""
         return kind != "connect"
 
     @property
     def proving_seconds(self) -> float:
-        """Return the longest time in seconds that verifying the arm may take, without that for its first connection."""
+        """Return the maximum time in seconds for verifying an arm's settings, not counting its first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
-        """Return the maximum time in seconds that a slice's last operation may take after the end of the slice."""
+        """Return the maximum time in seconds that a slice's last operation may take after the slice's time is over."""
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Return whether the workload's program runs for a fixed time, so that the slice ends with the program."""
+        """Return whether the workload's program runs for a fixed time. Its slice then ends when the program ends."""
         return False
 
     def at_address(self, address: str) -> Self:
@@ -115,7 +116,7 @@ class Endpoint(Model):
 
 
 class Arm(Endpoint):
-    """An arm of a plan: an endpoint with the name that slices refer to."""
+    """An arm (a compared configuration): an endpoint with a name, by which the orders of slices refer to it."""
 
     name: str
 
@@ -128,7 +129,7 @@ class Pace(Model):
 
 
 class Workload(Model):
-    """The work of a slice. `workers` operations run at the same time, each on a separate connection.
+    """The work of a slice (a measured window). `workers` operations run at once, each on a separate connection.
 
     Fields that belong to another kind of workload are None.
     """
@@ -156,7 +157,7 @@ class Workload(Model):
 
 
 class Data(Model):
-    """The size of the table that the engine reads. `fields` and `field_length` apply only to YCSB's table."""
+    """The size of the table that the load generator reads. `fields` and `field_length` apply only to YCSB's table."""
 
     records: int = 0
     fields: int = 10
@@ -164,7 +165,10 @@ class Data(Model):
 
 
 class Share(Model):
-    """The part of the work that host number `host` (from 0) of `hosts` does. Application drivers never get this."""
+    """The part of the work that one of several hosts does: host number `host` (from 0) of `hosts`.
+
+    Application drivers never receive it, because they do not run on several hosts.
+    """
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
@@ -175,10 +179,10 @@ class Share(Model):
 
 
 class Plan(Model):
-    """All arms and workloads that an instrument will measure, with at most `threads` threads for workers.
+    """All arms and workloads that an instrument (a measuring process) will measure.
 
-    If there is a `share`, the workloads describe the work of all hosts together, and an instrument does only its host's
-    share.
+    The instrument uses at most `threads` threads for workers. If there is a `share`, the workloads describe the work of
+    all hosts together, and an instrument does only its host's share.
     """
 
     seed: int = 1
@@ -191,10 +195,10 @@ class Plan(Model):
 
 
 class PrepareOrder(Model):
-    """An order to prepare the slice with the same `id` before its window opens.
+    """An order to do everything that must precede a slice's measured window, such as opening its connections.
 
-    If `reconnect` is true, the instrument closes open connections and opens new ones. Application drivers never receive
-    this order.
+    The order for the slice follows, with the same `id`. If `reconnect` is true, the instrument closes open connections
+    and opens new ones. Application drivers never receive this order.
     """
 
     id: int
@@ -204,20 +208,26 @@ class PrepareOrder(Model):
 
 
 class SliceRate(NamedTuple):
-    """The rate of a slice, and the delay of an operation in milliseconds at which the slice ends early."""
+    """The rate of operations in a slice, and when the slice ends early because the server cannot keep this rate.
+
+    It ends early if an operation would begin more than `give_up_ms` milliseconds after it was due.
+    """
 
     per_second: float
     give_up_ms: float
 
 
 class SliceOrder(Model):
-    """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
+    """An order to measure a slice (a window of one arm). It ends after `operations` or `seconds`, whichever is first.
 
-    If `reconnect` is true, the instrument first closes open connections and opens new ones. If `disconnect` is true, it
-    closes them after the slice, so that the server counts all of their work. `opens_ns` is the time, on
-    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. `per_second` replaces the rate of the
-    workload's pace, or the placeholder of a rate in a command line. `give_up_ms` is the delay of an operation in
-    milliseconds at which the slice ends early; commands ignore it. Application drivers never receive these fields.
+    Application drivers never receive these five fields:
+
+    - `reconnect`: if true, the instrument first closes open connections and opens new ones;
+    - `disconnect`: if true, it closes them after the slice, so that the server counts all of their work;
+    - `opens_ns`: the time, on the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens;
+    - `per_second`: a rate that replaces the rate of the workload's pace, or `{rate}` in a command line;
+    - `give_up_ms`: the slice ends early if an operation would begin this many milliseconds after it was due; commands
+      ignore this.
     """
 
     id: int
@@ -243,7 +253,7 @@ class SliceOrder(Model):
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceOrder:
-        """Return the order for slice `number`, at `rate` if given."""
+        """Return the order for the slice (measured window) with this number, at `rate` if given."""
         order = cls(
             id=number,
             arm=arm,
@@ -268,10 +278,10 @@ class HostsSettings(Model):
 
 
 class Limits(Model):
-    """Time limits for runs on several hosts, added to the seconds of an order.
+    """Times that several hosts may need in addition to the seconds of an order, before they count as hanging.
 
-    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. If `ends_itself` is
-    true, the workload's program runs for a fixed time, and the slice ends with the program.
+    `proving_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
+    `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when the program ends.
     """
 
     proving_seconds: float
@@ -280,7 +290,7 @@ class Limits(Model):
 
 
 def line(message: Model | dict[str, Any]) -> bytes:
-    """Serialize a message as a line for an instrument's standard input. The line includes secrets in plain text."""
+    """Serialize a message as a line for a measuring process. The line includes secrets in plain text."""
     return to_json(message, exclude_none=True, context=REVEALED) + b"\n"
 
 

@@ -61,7 +61,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # Start a new session, so that Ctrl-C reaches only the run, which handles it between slices.
+            # Start a new session, so that Ctrl-C does not end the measuring process. costof itself handles Ctrl-C.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -94,7 +94,7 @@ class Instrument:
             self._process.stderr.close()
 
     def plan(self, plan: Plan) -> Ready:
-        """Send the plan. Return the instrument's answer about each arm. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the answer of the process about each arm. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -109,14 +109,17 @@ class Instrument:
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
+        """Measure one slice (a measured window of one arm). Return the answer.
+
+        Raises `INSTRUMENT_FAILED` if the process ends or hangs.
+        """
         order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner run the cleanup commands. Return a reason for each that failed.
+        """Let the command runner run the cleanup commands. Return a reason for each command that failed.
 
         Raises `INSTRUMENT_FAILED`.
         """
@@ -178,7 +181,10 @@ class Instrument:
 
 
 class EngineProcess(Instrument):
-    """`costof-engine <command>`, as a context manager. The engine ends when this process ends, even by SIGKILL."""
+    """`costof-engine <command>`, as a context manager. The engine ends when this process ends, even by SIGKILL.
+
+    The engine is the program with costof's load generator, its gateway and other servers.
+    """
 
     def __init__(self, command: str, prefix: Sequence[str] = ()) -> None:
         super().__init__(f"costof-engine {command}", [*prefix, str(engine_path()), command])
@@ -214,7 +220,7 @@ class HostLostError(CostofError):
 
 
 class HostsProcess(Instrument):
-    """The hosts of a Ray cluster as one instrument. Each host runs the engine or the command runner.
+    """The hosts of a Ray cluster as one instrument. Each host runs the load generator or the command runner.
 
     A separate process uses Ray, so that a crash of Ray cannot end the run or lose its report. If `instrument` is None,
     the hosts are only listed.
@@ -252,7 +258,7 @@ class HostsProcess(Instrument):
         super().__exit__(kind, error, trace)
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host. Return a description of each host by name. Raises `HOST_LOST`."""
+        """Run the load generator on each host as a test. Return the hosts' descriptions by name. Raises `HOST_LOST`."""
         self._send({"examine": {}})
         return dict(self._answer(READY_SECONDS)["examined"])
 
@@ -279,8 +285,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        All hosts begin to measure at the same time, except in slice 0, which only loads data or opens connections and
-        is not part of any figure.
+        All hosts begin a slice (measured window) at the same time, except slice 0, which only loads data or opens
+        connections and is not part of any figure.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -312,7 +318,7 @@ class HostsProcess(Instrument):
 
 
 def engine_path(library: str = "") -> Path:
-    """Return the path of `costof-engine`: the value of COSTOF_ENGINE if set, or else the installed program.
+    """Return the path of the program `costof-engine`: the value of COSTOF_ENGINE if set, or else the installed one.
 
     With `library`, return the path of the engine that `make tls-libraries` has built with this TLS library, in the same
     folder. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`.
@@ -351,22 +357,25 @@ def _installed_engine() -> list[Path]:
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """Return the engine as an instrument. `prefix`: the words that, put before a command line, run it on a host."""
+    """Return the engine, costof's load generator, as an instrument (a process that measures).
+
+    `prefix` has the words to put before its command line to run it on a host of the lab.
+    """
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return, as an instrument, the database driver that applications use for this protocol."""
+    """Return a process that measures with the database driver that applications use for this protocol."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """Return the command runner as an instrument.
+    """Return the command runner, the process that runs the user's commands, as an instrument.
 
-    costof never kills it, because it limits the time of commands itself and, at its end, runs the commands that undo
-    what levels have set up.
+    costof never kills this process: it limits the time of commands itself, and when it ends it runs the `cleanup`
+    commands, which undo what the arms' `setup` commands have set up.
     """
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)
@@ -378,8 +387,8 @@ def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
     The function reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10
-    ms, and many slices use less than a tick. The clock's id is computed as in glibc's clock_getcpuclockid(3): the
-    complement of the pid, followed by three bits that mean 'process, scheduler time'.
+    ms, and many slices (measured windows) use less than a tick. The clock's id is computed as in glibc's
+    clock_getcpuclockid(3): the complement of the pid, followed by three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)

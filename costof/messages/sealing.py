@@ -1,4 +1,4 @@
-"""Encryption of a plan for an instrument on another host, so that Ray never sees the plan's passwords (docs/ipc.md)."""
+"""Encryption of a plan for a process on another host, so that Ray never sees the plan's passwords (docs/ipc.md)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from costof.messages.answers import PublicKey
 from costof.messages.plan import Plan, line
 
-#: HPKE single-shot encryption, base mode (RFC 9180, 6.1). The engine decrypts it in `engine/src/ipc/sealed.rs`.
+#: HPKE single-shot encryption, base mode (RFC 9180, 6.1). The load generator decrypts it in `engine/src/ipc/sealed.rs`.
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 INFO = b"costof plan"
 
 
 def sealed(plan: Plan, key: PublicKey) -> bytes:
-    """Return a line with the plan, encrypted so that only the instrument with this public key can decrypt it.
+    """Return a line with the plan, encrypted so that only the process with this public key can decrypt it.
 
     Raises ValueError if the key is invalid.
     """
@@ -40,7 +40,7 @@ class Opener:
     def opened(self, written: str | bytes) -> bytes:
         """Return the decrypted line.
 
-        Raises ValueError if the line was not encrypted for this key; the error does not quote it.
+        Raises ValueError if the line was not encrypted for this key. The error's text does not contain the line.
         """
         try:
             message = b64decode(json.loads(written)["sealed"]["message"], validate=True)

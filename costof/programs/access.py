@@ -77,7 +77,7 @@ def _read_password_file(path: Path) -> str:
 
 @dataclass(frozen=True)
 class ShownAccess:
-    """The URLs of a user's own server (the target) without secrets, for the run's plan and reports."""
+    """The URLs of a user's own server (the target) without secrets, as shown in the run's plan file and reports."""
 
     url: str
     plain_url: str | None = None
@@ -89,7 +89,7 @@ class ShownAccess:
 class Access:
     """The command line options with which users describe their own server (the target).
 
-    The URLs and the password are secret: they never appear in plans, reports and logs.
+    The URLs and the password are secret: they never appear in a run's files, reports and logs.
 
     `plain_url` is the URL for measurements without TLS, and `pooler_url` that of a connection pooler in front of the
     server. `database` is the name that the user chose for the run's database. `allow_plain` permits measurements
@@ -123,11 +123,12 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one server program, such as PostgreSQL.
 
-    `tls_options` has the options that turn TLS on or off. For each option it has the accepted values, and for each
-    value whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
-    silently fall back to plaintext are not accepted, since it would be unknown whether TLS was measured. `ca_option` is
-    the option for a CA file. `normalize` changes an option's name and value to the spelling in `tls_options`.
-    `path_refused` is the error text for a URL with a path; None if a path is allowed.
+    `tls_options` has the options that turn TLS on or off. It maps each option to its accepted values, and each value to
+    whether it turns TLS on, such as {"sslmode": {"disable": False, "verify-full": True}}. TLS always verifies the
+    certificate and the host name. Values with which a client may silently fall back to plaintext are not accepted,
+    since it would be unknown whether TLS was measured. `ca_option` is the option for a CA file. `normalize` changes an
+    option's name and value to the spelling in `tls_options`. `path_refused` is the error text for a URL with a path;
+    None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -144,8 +145,8 @@ class LoginUrl:
     """A parsed URL that names a user.
 
     `password` is empty if there is none. `path` includes its leading slash. `tls` is True if the URL or a CA file
-    requires TLS. Plaintext connections are then made only for arms without TLS, and only if --allow-plain permits them.
-    `shown` is the URL without secrets.
+    requires TLS. If it is True, only arms without TLS use plaintext, and only with --allow-plain. `shown` is the URL
+    without secrets.
     """
 
     host: str

@@ -20,7 +20,7 @@ from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
-#: A disk with less free space counts as full.
+#: A disk with fewer free bytes counts as full.
 FULL_BYTES = 16 * 1024
 #: The number of queries in an operation of kind `pipeline`.
 QUERIES_OF_A_PIPELINE = 16
@@ -32,7 +32,8 @@ class ServerLog:
     """The log of a lab's server. Each line is read once and passed to all `readers`.
 
     The process named `writer` writes the file. It is the server itself, or a log collector or syslog daemon to which
-    the server sends its lines. In the second case, `send_mark` sends this process one more line with the given text.
+    the server sends its lines. For a collector or daemon, `send_mark` sends one more line with the given text to this
+    process.
     """
 
     def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
@@ -51,8 +52,8 @@ class ServerLog:
         """Read the new lines, including the entries of all statements that the server has answered.
 
         The server writes or sends an entry before it answers the statement. A collector or a syslog daemon writes lines
-        in the order in which it receives them, but perhaps later. The function therefore sends it one more line, the
-        mark, and reads until the mark is in the file.
+        in the order in which it receives them, but perhaps later. The function therefore sends the collector or daemon
+        one more line, the mark, and reads until the mark is in the file.
         """
         if self._send_mark is None:
             self._read_lines()
@@ -60,7 +61,7 @@ class ServerLog:
             self._marks += 1
             mark = f"costof mark {self._marks}."
             self._send_mark(mark)
-            # On a full disk, mark and entries are lost.
+            # Stop waiting if the disk is full: the mark is then never written.
             found = lambda: mark in self._read_lines() or is_full(self.file.path)  # noqa: E731
             self._lab.wait_until(f"reading the log of {self._writer}", found, only=self._lab.processes[self._writer])
         self.file.shorten()
@@ -129,11 +130,11 @@ def statements_sent(
 def entries_mismatch(
     audited: Collection[str], sent: Mapping[str, int], increases: Mapping[str, float], answer: SliceAnswer, log: LogFile
 ) -> str | None:
-    """Return how a slice's audit entries differ from the statements that were sent; None if they agree.
+    """Return how the audit entries of a slice (a measured window) differ from the sent statements; None if they agree.
 
     Each statement of an `audited` class must have one entry, and statements of other classes must have none. Two cases
     allow more entries: a failed operation may have sent statements that the client did not count, and a load generator
-    sends statements that belong to no operation.
+    of `--client`, such as pgbench, sends statements that belong to no operation.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed

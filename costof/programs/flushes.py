@@ -9,7 +9,7 @@ from costof.messages.answers import REPORTED, SliceAnswer
 #: Readings of a server: the flushes of its logs, and the bytes that it has written to them.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
 #: The number of flushes may be smaller than expected by this factor. One flush serves all commits that are in flight.
-#: The expected number is computed from the mean number of commits in flight, but at times more commits share a flush.
+#: The expected number is computed from the mean number of commits in flight, which is exceeded at times.
 TOLERANCE = 2.0
 #: The number of flushes a second that a server may do in the background even if no commit waits for a flush.
 BACKGROUND_PER_SECOND = 25.0
@@ -18,8 +18,8 @@ BACKGROUND_PER_SECOND = 25.0
 def commits_in_flight(answer: SliceAnswer) -> float:
     """Return the mean number of operations in flight during a slice (a measured window), at least 1.
 
-    It is the total duration of all operations divided by the slice's length (Little's law, 1961). If a load generator
-    measured the slice, the total duration is its number of operations times its mean latency.
+    It is the total duration of all operations divided by the slice's length (Little's law, 1961). If another load
+    generator (`--client`) measured the slice, the total duration is its number of operations times its mean latency.
     """
     spent = max((phase.sum_ns for phase in answer.phases.values()), default=0)
     if REPORTED in answer.counts:
@@ -28,9 +28,9 @@ def commits_in_flight(answer: SliceAnswer) -> float:
 
 
 def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
-    """Return how a slice's number of flushes contradicts the server's configuration; None if it does not.
+    """Return how the flushes in a slice (measured window) contradict the server's configuration; None if they do not.
 
-    With `flushes_commits` each commit must wait for a flush, otherwise none may.
+    With `flushes_commits` each commit must wait for a flush, otherwise no commit may wait for one.
 
     One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
     counted, proves nothing.

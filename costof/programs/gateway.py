@@ -14,7 +14,7 @@ from costof.model import Model
 ROLE = "gateway"
 #: Limits of the gateway that no measurement reaches. All clients of a measurement share one address, so the limit of
 #: connections per address must be high too. After `catalogue_seconds` the gateway reads the table definitions again.
-#: The time is long because reading them during a measurement would use CPU time, and because they do not change.
+#: The time is long because the definitions do not change, and reading them would use CPU time during a measurement.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -24,9 +24,9 @@ NO_LIMITS = {
 
 
 class GatewayReady(Model):
-    """The gateway's first answer: its warnings, and its listeners' 'address:port' in the plan's order.
+    """The gateway's first answer: its warnings, and its listeners' 'address:port' in the order of `GatewayPlan`.
 
-    If the plan has port 0 for a listener, the address has the port that the gateway has chosen.
+    If `GatewayPlan` has port 0 for a listener, the address here has the port that the gateway has chosen.
     """
 
     listeners: list[str]

@@ -57,7 +57,7 @@ def frontend_row(statistics: str, frontend: str) -> dict[str, str]:
 
 
 def tls_handshakes(row: dict[str, str]) -> int:
-    """Return a frontend's TLS handshakes: full ones and resumed ones."""
+    """Return the number of a frontend's TLS handshakes, full and resumed."""
     return int(row["ssl_sess"]) + int(row["ssl_reused_sess"])
 
 

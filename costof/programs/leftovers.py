@@ -76,7 +76,7 @@ def open_leftovers(access: Access) -> Iterator[Leftovers]:
 
 
 def running_here(marker: Marker) -> str | None:
-    """Return why a database must be kept if its run's process is alive on this machine; else None."""
+    """Return why a database must be kept, if its run's process is alive on this machine; None if it is not."""
     return f"its run is still active ({marker.maker})" if marker.maker.is_alive() else None
 
 

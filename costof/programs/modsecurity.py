@@ -20,7 +20,7 @@ from costof.programs.nginx import Nginx, find_nginx, modules_folder, nginx_versi
 NAME = "modsecurity"
 MODULE = "ngx_http_modsecurity_module.so"
 PACKAGES = ("nginx", "libnginx-mod-http-modsecurity", "modsecurity-crs")
-#: The rules of the core rule set and its settings, in the packages' folders.
+#: The folder with the core rule set's rules, and the file with its settings, relative to where packages are unpacked.
 RULES = Path("usr/share/modsecurity-crs/rules")
 SETTINGS = Path("etc/modsecurity/crs/crs-setup.conf")
 #: A file with the core rule set's version in its first lines, such as 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
@@ -32,9 +32,9 @@ BODY_BUFFER = "128k"
 Engine = Literal["Off", "DetectionOnly", "On"]
 
 # The settings that ModSecurity recommends (its file modsecurity.conf-recommended), without the Unicode map. They are
-# written here because the packages have that file in different places. JSON and XML bodies are parsed; a body of up to
-# 13 MB is accepted if it has at most 128 KB beside uploaded files; a body that cannot be parsed is refused; bodies of
-# text responses are inspected too.
+# written here because the packages have that file in different places. With these settings, the firewall parses JSON
+# and XML bodies and refuses bodies that cannot be parsed. A body may have up to 13 MB, of which at most 128 KB may be
+# something other than uploaded files. The bodies of text responses are inspected too.
 RECOMMENDED = r"""
 SecRequestBodyAccess On
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\+|/)|text/)xml" \
@@ -216,7 +216,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # In each arm, nginx reads the whole body before it asks the origin. Only the entrance is inspected, because the
-        # rules would block the lab's status requests.
+        # In each arm, nginx reads the whole body before it asks the origin. Only requests at the entrance (the clients'
+        # port) are inspected, because the rules would block the lab's status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

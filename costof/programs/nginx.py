@@ -125,7 +125,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections of all ports together: `accepts` of stub_status without our own status requests."""
+        """Return the connections of all ports together: `accepts` of stub_status without the lab's status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
@@ -181,7 +181,7 @@ class Nginx(Balancer):
         ]
 
     def _server_options(self) -> list[str]:
-        """Return further directives for each entrance."""
+        """Return further directives for each entrance (port for clients)."""
         return []
 
     def _entrance(self, entrance: Entrance) -> list[str]:

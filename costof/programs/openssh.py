@@ -144,8 +144,8 @@ class SshServer:
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # These settings are needed if the package is unpacked elsewhere than in /. An older sshd has neither the
-            # programs nor the settings.
+            # Tell sshd where its helper programs are, in case its package is not unpacked in /. An older sshd has
+            # neither these programs nor these settings.
             **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
@@ -175,7 +175,7 @@ class SshServer:
         The function also opens and closes one session over the tunnel's connection, because sshd disables Nagle's
         algorithm on a connection only when a session is opened. A bare `ssh -N` opens none. With Nagle's algorithm, the
         greeting of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new
-        channel. That would take 40 ms, and one more round trip on a far link.
+        channel. That would take 40 ms, and on a link with a delay one more round trip.
         """
         # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)

@@ -96,10 +96,13 @@ class ServerPart(Generic[Configuration]):
         return {}
 
     def finish_counting(self) -> None:
-        """Make the server update its counters after a slice, if it otherwise updates them late."""
+        """Make the server update its counters after a slice (a measured window), if it otherwise updates them late."""
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how the `increases` of the readings in a slice contradict the configuration; None if they do not."""
+        """Return how the `increases` of the readings contradict the configuration; None if they do not.
+
+        The increases are those in a slice (a measured window), such as {"flushes": 12}.
+        """
         return None
 
     def facts(self) -> dict[str, str]:
@@ -113,7 +116,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
     """Create the parts that a server with this configuration needs.
 
-    The type of `configuration` is that returned by `configuration_of(parts)`.
+    `configuration` must be an instance of `configuration_of(parts)`.
     """
     return [part(server, configuration) for part in parts if part.is_needed(configuration)]
 

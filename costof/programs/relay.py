@@ -18,7 +18,7 @@ NS_PER_US = 1e3
 
 
 class All(Model):
-    """The choice of requests that are delayed: every request."""
+    """A value of `RelayCost.payers`: all requests get the delay `added_ns`."""
 
     all: dict[str, int] = {}
 
@@ -28,7 +28,7 @@ class All(Model):
 
 
 class Share(Model):
-    """The probability with which a request is delayed."""
+    """The probability, from 0 to 1, that a request gets the delay `RelayCost.added_ns`."""
 
     share: float
 
@@ -47,7 +47,7 @@ class Spell(Model):
 
 
 class Spells(Model):
-    """The choice of requests that are delayed: all that arrive in the first `lasting_ns` of each period."""
+    """A value of `RelayCost.payers`: requests in the first `lasting_ns` of each period get the delay `added_ns`."""
 
     spells: Spell
 
@@ -57,16 +57,20 @@ class Spells(Model):
 
 
 class Warming(Model):
-    """A delay of `added_ns` for the first `requests` requests after a request to an entrance with another `state`."""
+    """A simulated cold cache.
+
+    When requests move to a port (`Entrance`) with another `state`, the first `requests` of them wait `added_ns` longer.
+    """
 
     requests: int
     added_ns: int
 
 
 class RelayCost(Model):
-    """The delay of every request (`base_ns`), the further delay of some requests, and the choice of these requests.
+    """The delay of requests at a port of the relay.
 
-    With `warming`, an arm's first requests after those of another arm are slow, as if caches were cold.
+    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, an arm's
+    first requests after those of another arm are slow, as if caches were cold.
     """
 
     base_ns: int = 0
@@ -76,7 +80,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """Return the cost of the control (the arm without protection): `base_ns` and `warming`, no further delay."""
+        """Return the delay for the control (the arm without protection): `base_ns` and `warming`, no `added_ns`."""
         return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property
@@ -94,8 +98,8 @@ FREE = RelayCost(added_ns=0, payers=All())
 class Entrance(Model):
     """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there.
 
-    `state` is for `RelayCost.warming`: a request that follows one at an entrance with another `state` is delayed as if
-    caches were cold. Entrances with the same `state` do not make each other cold.
+    `state` is for `RelayCost.warming`: if the previous request came to a port with another `state`, requests are
+    delayed as if caches were cold. Ports with the same `state` do not make each other's caches cold.
     """
 
     address: str
@@ -116,8 +120,8 @@ class Ready(Model):
 class Paid(Model):
     """The counters of one relay port since its start.
 
-    `requests` counts all requests, `paying` those with the further delay (`RelayCost.added_ns`), and `cold` those with
-    the delay of `RelayCost.warming`. `added_ns` is the total delay of all requests.
+    `requests` counts all requests, `paying` those delayed by `RelayCost.added_ns`, and `cold` those delayed by
+    `RelayCost.warming`. `added_ns` is the measured sum of all delays.
     """
 
     requests: int
@@ -135,12 +139,12 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Return the mean delay in ms over all requests, with or without the further delay; 0 if there was none."""
+        """Return the mean delay of all requests in milliseconds; 0 without requests."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 
 class PaidByPort(RootModel[list[Paid]]):
-    """The counters of all ports, in the plan's order."""
+    """The counters of all ports, in the order of `RelayPlan.entrances`."""
 
 
 class RelayProcess(EngineProcess):
@@ -156,18 +160,19 @@ class RelayProcess(EngineProcess):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        # The thread that forwards is started after the plan is received, and so inherits the priority.
+        # The process starts its forwarding thread only when it receives the plan, so that thread inherits this
+        # priority.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
         return self
 
     def begin(self, plan: RelayPlan) -> list[str]:
-        """Send the plan. Return the addresses on which the relay listens, in the plan's order.
+        """Send the plan. Return the addresses on which the relay listens, in the order of `plan.entrances`.
 
         Raises `INSTRUMENT_FAILED`.
         """
         return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:
-        """Return the counters of each port, in the plan's order. Raises `INSTRUMENT_FAILED`."""
+        """Return the counters of each port, in the order of `RelayPlan.entrances`. Raises `INSTRUMENT_FAILED`."""
         return self._counted(PaidByPort).root

@@ -4,7 +4,7 @@ A server program is a module in this folder. Studies refer to it by its module n
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
 must be installed to a function that finds it or raises an error. `FETCHABLE` lists the programs that `costof fetch` can
-download, and `RELEASES` has, by their series, the releases of the server that it can download.
+download. `RELEASES` maps series, such as '18', to the releases of the server that `costof fetch` can download.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Place:
     key that the server must be able to present, such as 'rsa-2048'. It presents the first one when it starts. `number`
     is 1 for the lab's first server, 2 for the second.
 
-    `kinds` maps the name of each workload that costof's engine runs to its kind, such as {"log-in": "connect"}.
-    `records` is the number of records that the workloads use. `client_statements` is for a load generator chosen by
-    `--client`: the number of statements in one operation by class, such as {"read": 14, "write": 4}.
+    `kinds` maps the name of each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
+    `records` is the number of records that the workloads use. `client_statements` is for another load generator, chosen
+    by `--client`: the number of statements in one operation by class, such as {"read": 14, "write": 4}.
     """
 
     lab: Lab
@@ -61,8 +61,8 @@ class Place:
     client_statements: Mapping[str, int] = field(default_factory=dict)
 
     def kind(self, answer: SliceAnswer) -> str | None:
-        """Return the kind of a slice's workload, such as 'connect'; None if costof's engine did not run it."""
-        # The name in the answer may be followed by the arm's number of workers and options.
+        """Return the workload's kind, such as 'connect'; None if it was not run by costof's own load generator."""
+        # In the answer, a space and the arm's number of workers and options may follow the workload's name.
         return self.kinds.get(answer.workload.split(" ")[0])
 
     def name(self, program: str) -> str:
@@ -73,8 +73,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they get one only in runs that
-    #: also have far clients. In other runs they share the server's host, and their figures are not comparable.
+    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host,
+    #: except in runs that also have far clients. The figures of these two kinds of runs are not comparable.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -127,39 +127,39 @@ class LabServer(ABC):
     def readings(self) -> dict[str, float]:
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
 
-        They are read right before and right after each slice (a measured window). The increase divided by the number of
-        operations is a figure of the report: a study's metric can name it as the phase 'server.flushes'.
+        They are read right before and right after each slice (a measured window). The report shows the increase per
+        operation. A study's metric refers to it as the phase 'server.flushes'.
         """
         return merged(part.readings() for part in self.parts)
 
     def finish_counting(self) -> None:
-        """Make the server update its counters after a slice, if it otherwise updates them late."""
+        """Make the server update its counters after a slice (a measured window), if it otherwise updates them late."""
         for part in self.parts:
             part.finish_counting()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice contradicts the server's configuration; None if it does not. Such a slice is discarded.
+        """Return how a slice (a measured window) contradicts the server's configuration; None if it does not.
 
-        `increases` has, by name, by how much each of the `readings` rose in the slice. An example is a server that must
-        flush each commit, but made fewer flushes.
+        For example, a server that must flush each commit made fewer flushes. Such a slice is discarded. `increases` has
+        by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
         """
         return first(part.mismatch(increases, answer) for part in self.parts)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
+        """Return the CPU seconds of processes that the lab did not start itself, by role, such as {"server": 1.2}."""
         return {}
 
     def further_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        """Return role and pid of processes that the lab did not start itself, such as [("server", 4711)]."""
         return []
 
     def failure_reason(self) -> str | None:
-        """Return why the server no longer works, if the lab did not start its processes; None if it works."""
+        """Return a text about a failed process that the server started without the lab; None if none has failed."""
         return None
 
     @abstractmethod
     def describe(self) -> Description:
-        """Return the server's description. The lab adds the hosts to its `topology`, such as 'one server'."""
+        """Return the server's description. The lab appends a text about its hosts to `topology`."""
 
     def expect_tls(self, tls: bool) -> None:
         """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
@@ -180,7 +180,7 @@ class LabServer(ABC):
 
 
 class Fetchable(Protocol):
-    """A program that `costof fetch` can download. `origin` says from where."""
+    """A program that `costof fetch` can download. `origin` says where the program comes from."""
 
     @property
     def name(self) -> str: ...
@@ -225,7 +225,7 @@ class TargetServer(ABC):
     session: Session
     #: The URL, without secrets, of a pooler in front of the server.
     pooler_shown: str | None = None
-    #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
+    #: In a resumed run, what `identity` returned when the run first began; empty in a new run.
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
@@ -243,18 +243,19 @@ class TargetServer(ABC):
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
-        #: The kinds of the study's workloads, by which the server may choose its tables.
+        #: The kinds of the study's workloads, such as 'ycsb'. A subclass may create only the tables that they use.
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
-        #: The study's main factor, such as 'transport', and settings of its levels (table `target`): `levels` has those
-        #: that the run measures, `offered` all that this server may be able to measure.
+        #: The study's main factor, such as 'transport'. `levels` maps each value of the factor that the run measures,
+        #: such as 'tls', to its table `target` in the study. `offered` maps all values that this server may be able
+        #: to measure to their tables `target`.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
         self.offered: Mapping[str, Mapping[str, Any]] = {}
 
     def __enter__(self) -> Self:
-        """Connect and claim the run's place.
+        """Connect, and reserve the place for the run's data (`claim`).
 
         Raises `TLS_CA_INVALID`, `OTHER_SERVER`, `LEVELS_UNSUPPORTED`, and the errors of `reach` and `claim`.
         """
@@ -330,14 +331,14 @@ class TargetServer(ABC):
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what these target settings require of the server, such as 'a synchronous standby'; None if nothing.
+        """Return what an arm's target settings require of the server, such as 'a synchronous standby'; None if nothing.
 
         A dry run shows this text, since it does not connect to find out whether the server has it.
         """
         return None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why this server cannot be measured with these target settings; None if it can.
+        """Return why this server cannot be measured with an arm's target settings; None if it can.
 
         Called after `reach`. It writes nothing.
         """
@@ -356,7 +357,7 @@ class TargetServer(ABC):
         return []
 
     def counts_at_disconnect(self, target_settings: Mapping[str, Any]) -> bool:
-        """Return whether clients must disconnect after each slice, because the server counts their work only then."""
+        """Return whether the server counts clients' work only if they disconnect after each slice (measured window)."""
         return False
 
     def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
@@ -364,19 +365,19 @@ class TargetServer(ABC):
         return {}
 
     def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
-        """Wait after a slice until the readings are up to date."""
+        """Wait after a slice (a measured window) until the readings are up to date."""
 
     def mismatch(
         self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
     ) -> str | None:
-        """Return how a slice contradicts the target settings with which it was to be measured; None if it does not.
+        """Return how a slice (a measured window) contradicts its arm's target settings; None if it does not.
 
-        `increases` has, by name, by how much each of the `readings` rose in the slice.
+        `increases` has by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
         """
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts from the server that these target settings depend on, such as the state of its standbys."""
+        """Return facts from the server on which an arm's target settings depend, such as the state of its standbys."""
         return {}
 
     def counters(self, server: str) -> Counters:
@@ -427,7 +428,10 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
+    """Return, for each program that must be installed, its name and a function that finds it.
+
+    The function raises an error if the program is missing.
+    """
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

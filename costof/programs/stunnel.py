@@ -16,7 +16,7 @@ PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
 #: The settings of every stunnel process. With TCP_NODELAY on both sides all data is sent at once. The log level is
 #: stunnel's default, with which it writes a few lines per connection. The lines go to the lab's log and not to syslog:
-#: without a syslog daemon the C library would write them to the console, which took 4 ms of each connection.
+#: without a syslog daemon the C library would write them to the console, which took 4 ms per connection.
 GLOBAL = """\
 foreground = yes
 pid =

@@ -56,7 +56,7 @@ __all__ = [
 
 
 def analyse(ledger: Ledger) -> Result:
-    """Return the result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
+    """Return the result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the servers never started."""
     run = read_run(ledger)
     study = run.plan.study
     specs = {section.name: section_spec(section, study) for section in every_section()}
@@ -176,8 +176,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: The short answer should fit into this many lines. If it does not, it is made again at the next level of shortness.
-#: `MOST_FIGURES` has the number of figures for each level, `LEFT_OUT` the lines that are left out.
+#: The short answer should fit into MOST_LINES lines. If it is longer, it is made again at the next level of SHORTNESS.
+#: For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` the lines that the answer omits.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
@@ -211,7 +211,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         further = len(warnings) - 1
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
-        # An answer without figures has room for every warning in full, and `--full` would not show more.
+        # Without figures, there is room for every warning in full.
         shown = [first + more] if figures else warnings
         lines += [("Warning", text) for text in shown]
     if result.sections.checks and brief.sure:

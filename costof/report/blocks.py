@@ -103,7 +103,10 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. Only a page shows `code` (a name from the study's file) and `full` (the text in full)."""
+    """A cell of a table. A page prints `full`, if given, instead of the shorter `text`.
+
+    After the text, a page also prints `code`, a name from the study's file.
+    """
 
     text: str
     interval: str = ""
@@ -137,8 +140,8 @@ class Row:
     """A row of a table. A row of the kind "group" has one cell: the heading of the rows below it.
 
     A row of the kind "published" has figures from the literature, to compare with the row above it. Markdown prints
-    these figures as one text, `aside`, in an additional column of the row above. By its `key`, the page's script finds
-    the row.
+    these figures as one text, `aside`, in an additional column of the row above. The page's script finds a row by its
+    `key`.
     """
 
     cells: list[Cell]
@@ -149,9 +152,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `group` names what the rows of the kind "group" are, such as 'workload'.
+    """A table. If its rows are grouped, `group` says by what, such as 'workload'.
 
-    Markdown prints the texts of group rows in an additional first column, whose heading is `group`.
+    Markdown prints the headings of the groups in an additional first column, whose heading is `group`.
     """
 
     columns: list[Column]
@@ -189,7 +192,7 @@ class Table(Block):
     def repeats(self, index: int) -> bool:
         """Return whether a row's first cell equals the cell above it and can be left blank.
 
-        This is so only in tables whose second column has words. These still tell the rows apart.
+        It can be blank only if the second column has words, because these words then distinguish the rows.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
@@ -224,7 +227,7 @@ class Plot(Block):
 
 @dataclass(frozen=True)
 class Reference(Block):
-    """A note in place of the picture `name`, which is at the top of the page."""
+    """A note that refers to the picture `name` at the top of the page, where a section would repeat this picture."""
 
     name: str
     title: str
@@ -260,7 +263,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """A menu with which the user selects the row of the output table that the form shows.
+    """A menu from which the user selects a row of the output table, such as a protection. The form shows this row.
 
     `options` maps the keys of the rows to their labels in the menu.
     """
@@ -284,10 +287,12 @@ class Presets:
 class Interactive(Block):
     """A form at the top of a page. The page's script computes the figures of the table `output` from `data`.
 
-    At first, `output` has the figures for the initial values of the fields. `example` describes these values in words.
-    The form shows one row of the output. If there are several rows, the page also has the whole table. `fixed` says
-    which values the user cannot change. `notes` say how the figures are computed. Where no script runs, `instead` is
-    shown.
+    The form shows one row of `output`. If `output` has several rows, the page also has the whole table. Before the user
+    changes a field, the figures are those for the initial values, which `example` describes in words.
+
+    - `fixed` says which values the user cannot change.
+    - `notes` say how the figures are computed.
+    - `instead` has the blocks that are shown if the browser runs no scripts.
     """
 
     name: str
@@ -329,7 +334,7 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 class Handout:
     """The content to share: the short answer, the checks and versions behind it, and the command that repeats the run.
 
-    `versions` has the versions of the measured and the measuring programs.
+    `versions` has the version of each program by name: costof, the measured servers, and the programs that measured.
     """
 
     question: str

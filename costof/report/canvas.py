@@ -57,7 +57,10 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: the values at its two ends, left or bottom first, and its transformation (`float` means linear)."""
+    """An axis from the value `low` (left or bottom end) to the value `high`.
+
+    `bend` transforms values before they are placed on the axis: `log10` makes it logarithmic, `float` leaves it linear.
+    """
 
     low: float
     high: float
@@ -81,7 +84,7 @@ class Scale:
     def ticks(self, most: int) -> list[float]:
         """Return ticks at multiples of 1, 2 or 5 times a power of ten.
 
-        There are at most `most` steps between ticks, unless more steps are needed for two ticks.
+        The axis has at most `most` steps. If this leaves fewer than two ticks, it has more steps.
         """
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
@@ -352,7 +355,7 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 def _left(panel: Panel) -> float:
     """Return the width of the labels along the y axis.
 
-    The panel's height is not known yet, so the ticks are those of a typical height. The width depends little on it.
+    The panel's height is not known yet, so a typical height is assumed. The width of the labels hardly depends on it.
     """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
@@ -406,8 +409,8 @@ def columns_for(contexts: int) -> int:
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     """Return whether the panel at this index shows the names of its rows at its left edge.
 
-    In a wide picture of several contexts (`many`), such as distances, only the first panel in each row of panels does
-    so.
+    In a wide picture of several contexts (`many`), such as distances, only the first panel in each row of panels shows
+    them.
     """
     return not many or width < WIDE or index % columns == 0
 

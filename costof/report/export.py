@@ -33,7 +33,10 @@ _FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield a row for each phase of each slice, in order of measurement. A slice without phases has one row."""
+    """Yield a row for each phase (timed part of an operation) of each slice, in order of measurement.
+
+    A slice without phases has one row.
+    """
     for record in run.slices:
         about = _about(run, record)
         for name, phase in record.answer.phases.items() or [("", None)]:

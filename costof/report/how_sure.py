@@ -47,7 +47,7 @@ class Check(Model):
         return f"{MARKS[self.passed]} {self.label}"
 
     def affected(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
-        """Return those of the figures that are less sure if the check fails."""
+        """Return the figures that are less certain if the check fails."""
         return [
             figure
             for figure in figures
@@ -116,7 +116,7 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
     """Return the quantities of affected figures, each with its arms unless it is affected in all arms.
 
-    If they are more than `MOST_NAMES`, return how many figures are affected.
+    If there are more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
     """
     if len(affected) == len(figures) > 1:
         return every

@@ -28,7 +28,7 @@ COLUMNS = ("mean", "stddev", "median", "user", "system", "min", "max")
 
 @dataclass(frozen=True)
 class CommandRuns:
-    """All counted executions of a command, in order, with the values of its parameters."""
+    """The executions of a command in order, without warm-up and discarded rounds, and the values of its parameters."""
 
     arm: str
     command: str
@@ -55,7 +55,7 @@ class CommandRuns:
 
 
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
-    """Return the executions of each command that succeeded at least once.
+    """Return the executions of each command. Commands that never succeeded are left out.
 
     `commands` has, by arm, the command and its parameters, without passwords. Three kinds of executions are left out:
     those in the warm-up, those in discarded rounds, and those of the control's identical copy, which only shows the

@@ -52,7 +52,7 @@ def escape(text: str) -> str:
 
 
 def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], rules: Sequence[str] = ()) -> str:
-    """Return a table of cells that are already escaped. `rules` align the columns (default: to the left)."""
+    """Return a table of cells that are already escaped. `rules` such as "---:" align the columns."""
     lines = (head, rules or ["---"] * len(head), *rows)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

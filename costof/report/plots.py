@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from costof import format as fmt
 from costof.report.canvas import Point, Scale, decades, log
 
-#: The characters that mark the points of each series, and the one for a place where points of several series meet.
+#: The characters that mark the points of each series, and the character for places that several series share.
 MARKS, SHARED = "ox+#%&", "*"
 LIMIT = "-"
 HEIGHT, WIDEST = 8, 72

@@ -26,7 +26,11 @@ MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""If a few uneven rounds move a difference by less than this share, the summary says how far they move the ratio."""
+"""The least share by which uneven rounds must move a difference for the summary to say how far they move it.
+
+If they move it less, the summary says how far they move the ratio of arm to control. Uneven rounds are a few rounds
+that are far from the others.
+"""
 MOST_TILES = 4
 HALVED = 0.5
 """A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""
@@ -145,7 +149,7 @@ class KeyFigure(Model):
 
     @property
     def factor(self) -> float:
-        """Return how many times as much the quantity costs, such as 2 for a rate that is halved; 0 if unknown."""
+        """Return the factor by which the quantity gets worse: 2 for a doubled time or a halved rate; 0 if unknown."""
         if self.ratio is not None:
             factor = self.ratio.value
         else:
@@ -333,7 +337,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures predicted for the distance that the user gave, and then all others except measured times.
+    """Return first the figures predicted for the user's distance, and then all other figures except measured times.
 
     Readers would take a time that was measured at another distance for the answer. If no figure is predicted, nothing
     is left out.
@@ -380,9 +384,10 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:
-    """Return the figures of several arms, all with the same quantity first: that in which the most arms have a verdict.
+    """Return the figures of each arm, reordered so that all arms begin with the same quantity.
 
-    The order matters because the verdict compares arms by their first figures. It stays if all these have a verdict.
+    This is the quantity in which the most arms have a verdict, because the summary's sentence compares arms by their
+    first figures. If the first figure of every arm already has a verdict, nothing is reordered.
     """
     if len(groups) < 2 or all(group[0].verdict is not Verdict.UNRESOLVED for group in groups):
         return groups

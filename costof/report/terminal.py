@@ -45,18 +45,18 @@ from costof.report.summary import BESIDE_VERDICT, KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
-"""Width from which an interval fits beside its value."""
+"""A terminal with at least this many columns has room for an interval beside its value."""
 NARROWEST = 76
-"""Width below which no table of verdicts fits. The rows of the table are then printed as sentences."""
+"""A terminal with fewer columns has no room for a table of verdicts. Its rows are printed there as sentences."""
 PROSE = 100
 """Maximum width of sentences, because longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
-"""Maximum widths of names, tried in this order until the table fits."""
+"""Maximum widths of names in characters, tried in this order until the table fits."""
 HEADING = 16
 """Width up to which the heading of a column of figures is not wrapped, even if the figures are narrower."""
 UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
-"""Width from which columns have more space between them."""
+"""On a terminal that is at least this wide, tables have more space between their columns."""
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
@@ -193,7 +193,7 @@ COMPUTED = "computed"
 """The first word of the note on a key figure that was not measured. The table shows only this word, after the figure's
 name. The whole note is below the table."""
 BAR = 11
-"""Width of an interval's bar."""
+"""Width of an interval's bar in characters."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
 """If the labels of key figures have less room than ENOUGH_LABEL, the gaps between the columns are narrowed, and then
 the relative figures are left out. A label gets at least LEAST_LABEL."""
@@ -224,7 +224,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
     """Yield a table for each arm with a row for each figure, whose interval is drawn as a bar ('│' is 0).
 
     On a terminal of at least `ROOMY` columns, the ends of the interval are beside the bar. If this leaves too little
-    room for the figures' names, the gaps become narrower; if it still does, the relative figures are left out.
+    room for the figures' names, the gaps become narrower. If that is not enough, the relative figures are left out.
     """
     layouts = ((2, True), (1, True), (1, False)) if width >= ROOMY else ((1, False),)
     for gap, relative in layouts:

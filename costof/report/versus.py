@@ -33,8 +33,9 @@ QUIET = "run it again on a quiet machine"
 class Tried:
     """The options that the user has given, so that warnings do not recommend them.
 
-    `shell_needed`: a command contains shell syntax. `single_runs`: each round executes each command once, so the first
-    execution is measured unless there is a warm-up.
+    - `shell_needed`: whether a command contains shell syntax.
+    - `single_runs`: whether each round executes each command once, so that the first execution is measured unless there
+      is a warm-up.
     """
 
     in_shell: bool
@@ -135,8 +136,8 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
     beyond = values - np.median(values)
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
-    # An outlier must also exceed the median by a share of it. A histogram rounds similar times to the same value, so
-    # the measured spread may be 0 although the true one is not.
+    # An outlier must also exceed the median by the share CHANGED_MEAN. A histogram rounds similar times to the same
+    # value, so the measured spread may be 0, and then every slower time would be an outlier.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
     if len(values) < FEWEST_ROUNDS or not far.any():
         return

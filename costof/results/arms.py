@@ -1,4 +1,4 @@
-"""Building of the result's arms: their evidence, and the CPU time of their slices."""
+"""Functions that build the arms of the result: their evidence, their contexts in words, and their CPU time."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return, for each set-up of the servers, in how many counted slices the arm's servers had it.
+    """Return, for each set-up of the servers, in how many slices the arm's servers had it.
 
     A set-up is a text in which the servers report their arrangement, such as which member replicates from which. The
-    counter is empty if they report none.
+    counter is empty if they report none. Slices of the warm-up and discarded slices do not count.
     """
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)

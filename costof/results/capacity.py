@@ -1,4 +1,7 @@
-"""The capacity of each arm in a sweep: the highest load that it carries within the limit on latency."""
+"""The capacity of each arm in a sweep (a run over a range of loads).
+
+The capacity is the highest load that an arm carries within the limit on latency.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def keeps_limit(sweep: Sweep, observed: Observation) -> bool:
 
 
 def estimate(sweep: Sweep, observations: Sequence[Observation], near: float) -> float | None:
-    """Return the capacity that fits the observations; None if none fits, or if it is outside the sweep's range."""
+    """Return the capacity that fits the observations; None if none fits, or if it is outside the sweep's range.
+
+    The search begins at the rate `near`.
+    """
     found = crossing(observations, sweep.limit.share_beyond, near)
     return found if found is not None and sweep.least <= found <= sweep.most else None
 

@@ -24,12 +24,11 @@ from costof.study.plan import Plan
 class Change:
     """The comparison of an arm with its control in one metric.
 
-    `control` and `values` hold the control's and the arm's numbers: one for each unit, which is a round or a start of
-    the servers. `ratio` is the mean logarithm of arm over control if `logarithmic` is true. If it is false, because a
-    number is 0 and has no logarithm, `ratio` is the mean difference divided by the control's mean. `ratio` is None if
-    the control is always 0 and the arm is not.
-
-    `widening` is the factor by which the errors of `difference` and `ratio` were enlarged; it is 1 after a planned end.
+    - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
+    - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. It is false if a number is 0 and has no
+      logarithm. `ratio` is then the mean difference divided by the control's mean, or None if the control is always 0
+      and the arm is not.
+    - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 after a planned end.
     """
 
     arm: PlannedArm
@@ -53,7 +52,8 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
+#: The changes of all arms that can be compared, including the controls' identical copies (replicates), by metric and in
+#: the study's order.
 Changes = Mapping[str, list[Change]]
 Widen = Callable[[int, float], float]
 
@@ -63,8 +63,8 @@ def every_change(
 ) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study. `widen` returns the factor by which to enlarge the errors,
-    for a number of rounds and degrees of freedom.
+    `metrics` limits the result to some metrics of the study. `widen(rounds, degrees of freedom)` returns the factor by
+    which the errors are enlarged.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -115,7 +115,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, with its contrast: the change in the form on which a verdict is made."""
+    """A change of a protected arm, with its contrast: the input of the tests that decide the verdict."""
 
     metric: str
     change: Change
@@ -131,7 +131,7 @@ class JudgedChange:
 
 
 def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
-    """Return the changes of all arms except control replicates with their contrasts, in the order of the metrics."""
+    """Return the changes of all protected arms with their contrasts, in the order of the metrics."""
     contrasts: list[ContrastedChange] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
@@ -144,7 +144,7 @@ def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
 
 
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
-    """Return the verdicts on all arms except control replicates, in the order of the metrics.
+    """Return the verdicts on all protected arms, in the order of the metrics.
 
     The verdicts are corrected together for the number of tests.
     """
@@ -154,7 +154,7 @@ def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) 
 
 
 def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
-    """Return (metric, change) for each control replicate. The change is noise, since the two copies are identical."""
+    """Return (metric, change) for each identical copy of a control (replicate). These changes are noise."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
@@ -178,7 +178,7 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change in the form on which a verdict is made.
+    """Return the contrast of a change: the input of the tests that decide the verdict.
 
     `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
     """
@@ -196,6 +196,6 @@ def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | No
 
 
 def all_headlines_resolved(changes: Sequence[JudgedChange]) -> bool:
-    """Return whether there are headline effects and each of them has a verdict other than unresolved."""
+    """Return whether there are effects in headline (most important) metrics, and none of them is unresolved."""
     headline = [each for each in changes if each.contrast.headline]
     return bool(headline) and all(each.verdict is not Verdict.UNRESOLVED for each in headline)

@@ -2,7 +2,8 @@
 
 Costs are compared as ratios of arm to control, because another machine or another hour may slow arm and control alike.
 The change of a ratio gets a verdict like an effect. The verdict includes the uncertainty of both runs and is corrected
-for the number of changes. A change must also exceed the noise between control and replicate in each of the two runs.
+for the number of changes. A change must also exceed the noise between the control and its identical copy (the
+replicate) in each of the two runs.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _logarithm(ratio: Estimate) -> Mean:
 
 
 def _noise(index: Index, effect: Effect) -> float:
-    """Return by how much control and replicate may differ in the effect's metric and context; 0.05 is 5 %."""
+    """Return the noise: how much the control and its identical copy may differ in the effect's metric; 0.05 is 5 %."""
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0

@@ -25,7 +25,7 @@ from costof.study.command_line import command_line
 def build_core(run: Run, name: str) -> Core:
     """Return the core result of a run. `name` is the name of its folder.
 
-    Arms that could not carry the load lose their times (`drop_overloaded`). Raises `NOTHING_MEASURED` if the service
+    Arms that could not carry the load lose their times (`drop_overloaded`). Raises `NOTHING_MEASURED` if the servers
     never started.
     """
     if run.environment is None:
@@ -185,10 +185,10 @@ FALSE_ALARMS = 0.01
 
 
 def find_carry_over(run: Run) -> list[CarryOver]:
-    """Return the headline metrics whose figure depends on which arm was measured just before.
+    """Return the headline (most important) metrics whose figure depends on which arm was measured just before.
 
     Within a workload and a context, slices that follow a slice of another arm are compared with slices that follow a
-    slice of the same arm. Differences below the metric's margin are left out.
+    slice of the same arm. Differences below the metric's margin, which are too small to matter, are left out.
     """
     followers = [
         (record, _copy(run, before) is not _copy(run, record))
@@ -241,7 +241,7 @@ NS_PER_MS = 1e6
 
 
 def host_start_spread(run: Run) -> HostStartSpread | None:
-    """Return how far apart the hosts began the same slice; None unless several hosts measured at once."""
+    """Return how far apart the hosts (load machines) began the same slice; None unless several measured at once."""
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]

@@ -1,8 +1,8 @@
 """Rounds that other programs on the machine disturbed.
 
-Discarding rounds because their figures look odd would hide intermittent costs. The cause must be independent of the
-arm, as Kalibera and Jones (2013) require: the CPU time that other programs and the hypervisor used. A round in which
-this CPU time was far above the median round's is discarded for all arms.
+Discarding rounds because their figures look odd would hide intermittent costs. So a round is discarded only for a cause
+that is independent of the arm (Kalibera and Jones 2013): the CPU time that other programs and the hypervisor used. If
+this CPU time was far above that of the median round, the round is discarded for all arms.
 """
 
 from __future__ import annotations

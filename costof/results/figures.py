@@ -74,7 +74,7 @@ def noise_floors(run: Run) -> list[NoiseFloor]:
 
 
 def between_starts(run: Run) -> list[BetweenStarts]:
-    """Return the variation between starts for each headline metric; empty unless the run has several starts."""
+    """Return the variation between starts of the servers for each headline metric; [] if there is only one start."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
     log_ratios = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
     shares = {

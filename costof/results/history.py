@@ -1,9 +1,9 @@
 """Effects over many runs of one study, and the runs from which they changed.
 
-Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. The
-logarithms are divided by the larger of two numbers: the standard deviation between consecutive runs, and the median
-standard error of a run. With a penalty of 3 log n for n runs, a change was found in at most 4 % of 150 simulated series
-of 6 to 50 runs without any change.
+Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. To suit one
+penalty for all effects, the logarithms are first divided by the larger of two numbers: the standard deviation between
+consecutive runs, and the median standard error of a run. With a penalty of 3 log n for n runs, a change was found in at
+most 4 % of 150 simulated series of 6 to 50 runs without any change.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class Step(Model):
 
 
 class History(Model):
-    """A headline effect over several runs, oldest first. `steps` are its changes; None if there are too few runs."""
+    """An effect in one of the study's headline (most important) metrics over several runs, oldest first.
+
+    `steps` are the changes of the effect; None if there are too few runs.
+    """
 
     metric: str
     arm: str

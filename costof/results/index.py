@@ -19,7 +19,7 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if the members of a replica set replicated alike on the arm and on the control."""
+"""Text instead of a verdict if, on arm and control, each member of a replica set replicated from the same member."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Lead:
     judged_by: str = ""
     """The metric by which the section judges mitigations."""
     in_figures: frozenset[tuple[str, str]] = frozenset()
-    """Effects, as (metric, arm), that the section's key figures show, so that no other key figure does."""
+    """Effects, as (metric, arm), that the section's key figures show. Other sections leave them out of theirs."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Index:
         self.answer = answer
         self.contexts = find_contexts(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
-        """All arms of all contexts (such as distances), except controls and replicates, including arms in error."""
+        """All arms of all contexts (such as distances), including arms in error, without controls and their copies."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Labels of the protections by name; a protection is the same at every distance."""
         self.replicates = {arm.name for arm in core.arms if arm.replicate}

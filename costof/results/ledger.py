@@ -59,7 +59,7 @@ class EnvironmentRecord(Model):
 
 
 class ReadyRecord(Model):
-    """An instrument's answer to the plan, before the first slice.
+    """The answer of an instrument (a measuring process) to the plan, before the first slice.
 
     `view` is where the instrument measures: 'wire', 'app' or 'command'.
     """
@@ -72,7 +72,7 @@ class ReadyRecord(Model):
 class SliceRecord(Model):
     """A measured slice: the instrument's answer, and the servers' counters and CPU time.
 
-    `mismatch` says which evidence does not fit the arm; None if all of it does.
+    `mismatch` says which evidence does not fit the arm; None if all evidence fits.
     """
 
     record: Literal["slice"] = "slice"
@@ -114,7 +114,7 @@ class SliceRecord(Model):
 
 
 class EvidenceRecord(Model):
-    """Evidence of an arm from the service itself, independent of the slices."""
+    """Facts that the servers reported about an arm, independent of its slices."""
 
     record: Literal["evidence"] = "evidence"
     arm: str

@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: If at least this share of an arm's operations fails, and more of them than with the control, no limit counts as kept
-#: for the arm.
+#: A limit does not count as kept by an arm if more than this share of its operations fail, and more than with the
+#: control.
 FAILED_MORE = 0.01
 
 
@@ -100,7 +100,7 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
     """Return the further seconds until the interval excludes the limit; None if it takes too long.
 
-    The estimate is assumed to stay, and the width of the interval to fall with the square root of the time.
+    This assumes that the estimate does not change, and that the interval narrows with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

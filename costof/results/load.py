@@ -1,4 +1,4 @@
-"""The load that each arm carried, and the round-trip time to the target."""
+"""The load that each arm carried, and the round-trip time to the user's own servers (a target)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TCP = "tcp"
 def round_trip_to_target_ms(run: Run) -> float:
     """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
-    The round-trip time is that of the control's shortest TCP handshake, since this handshake includes no other wait.
+    It is the time of the shortest TCP handshake of the controls: the shortest one hardly waits for anything but the
+    network.
     """
     controls = {arm.name for arm in run.plan.controls}
     handshakes_ms = [
@@ -37,8 +38,8 @@ def round_trip_to_target_ms(run: Run) -> float:
 CLIENT = "client"
 
 
-#: A command may report the rate of something else, such as of the requests in a transaction. This is assumed if its
-#: rate differs from the requested one by more than this share even at the lowest load. Such a rate does not tell
+#: The control should carry the lowest load. If a command reports a rate there that differs from the requested rate by
+#: more than this share, it counts something else, such as each request of a transaction. Its rate then does not tell
 #: whether an arm carries a load.
 OTHER_RATE = 0.1
 
@@ -46,8 +47,8 @@ OTHER_RATE = 0.1
 def carried_loads(run: Run) -> list[Carried]:
     """Return the load that each arm was offered and served.
 
-    The list is empty without a load, and in a sweep. It has commands only if the run has several loads, because only
-    then is it known what they served.
+    The list is empty for runs without a load, and for sweeps. Loads of commands are in it only if the run has several
+    loads: at the lowest one, a command's rate is recognized as the served rate (`OTHER_RATE`).
     """
     if run.plan.load is None or run.plan.sweep is not None:
         return []
@@ -63,18 +64,17 @@ def carried_loads(run: Run) -> list[Carried]:
     return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
 
 
-#: A queue grows if operations take more than GROWN_SHARE of a slice on average, and more than GROWN_TIMES as long as at
-#: the next lower load. The number of served operations does not show this: at an overload of 10 %, a slice can still
-#: serve nearly all, because it completes those that wait in the server at its end. On average, these operations wait
-#: for a twentieth of the slice.
+#: A queue grows if the mean time of operations is more than GROWN_SHARE of a slice, and more than GROWN_TIMES the mean
+#: time at the next lower load. The number of served operations does not show a growing queue: a slice waits at its end
+#: for the operations in the server, so it can serve nearly all even at an overload of 10 %. The mean time shows it: at
+#: this overload, it is a twentieth of the slice.
 GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
 
 
 def _growing_queues(run: Run) -> set[str]:
-    """Return the arms at whose load the queue grew as long as the slices lasted.
+    """Return the arms whose queue grew until the end of the slices, by `GROWN_SHARE` and `GROWN_TIMES`.
 
-    `GROWN_SHARE` and `GROWN_TIMES` say when this is so. A server that is slow at any load does not meet the second
-    condition.
+    The comparison with a lower load (`GROWN_TIMES`) excludes servers that are slow at any load.
     """
     growing: set[str] = set()
     for metric in run.plan.study.metrics.values() if run.plan.rates else []:
@@ -180,7 +180,7 @@ def drop_overloaded(run: Run) -> None:
 
 
 def _grows_with_the_queue(run: Run, metric: Metric) -> bool:
-    """Return whether a metric is a time of operations, which includes their wait, or a time that a command reports."""
+    """Return whether a metric is a time that grows with a queue: of operations, or a time that a command reports."""
     workload = run.plan.study.workloads[metric.workload]
     if workload.takes_rate:
         return metric.command_figure is not None and metric.unit in NS_PER_UNIT

@@ -14,8 +14,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, difference, estimate
 from costof.study.arms import PlannedArm
 
 #: Number of first steps that do not count for the memory of a connection. With its first connections, a server
-#: allocates memory that it needs only once. On a target, the first connections reuse memory from earlier connections of
-#: the run.
+#: allocates memory that it needs only once. On the user's own servers (a target), the first connections reuse memory
+#: from earlier connections of the run.
 LEAD_IN, LEAD_IN_OF_TARGET = 1, 5
 #: Numbers of connections at which the total growth is reported. If no step ended at exactly this number, the last step
 #: with fewer connections is reported.
@@ -104,14 +104,14 @@ def _steps(run: Run, arm: str | None) -> list[MemoryRecord]:
 
 
 def _slopes(steps: Sequence[MemoryRecord]) -> dict[int, float]:
-    """Return the bytes of each connection that a step opened, by the number of the step."""
+    """Return the bytes per connection by which memory grew in each step, by the number of the step."""
     return {step.step: sum(step.grown.values()) / step.opened for step in steps}
 
 
 def _growth(steps: Sequence[MemoryRecord]) -> list[Growth]:
     """Return the total growth at each landmark, such as 100 connections, and after the last step.
 
-    Growth at a landmark is that of the last step with at most so many connections.
+    The growth at a landmark is the growth up to the last step with at most this many connections.
     """
     total, by_connections = 0, {}
     for step in steps:

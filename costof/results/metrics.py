@@ -21,8 +21,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """A slice's place in a round.
 
-    The control and its replicate may swap places in a round. Then `arm` is the copy that was measured, and `stands_for`
-    is the copy for which the figures count. Otherwise `stands_for` is None.
+    The control and its identical copy (the replicate) may swap places in a round. Then `arm` is the copy that was
+    measured, and `stands_for` is the copy for which the figures count. Otherwise `stands_for` is None.
     """
 
     workload: str
@@ -48,7 +48,7 @@ class Samples:
     _reported: set[str] = field(default_factory=set)
     _succeeded: set[SliceKey] = field(default_factory=set)
     observations: dict[str, list[Observation]] = field(default_factory=dict)
-    """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
+    """In a sweep (a run over a range of rates), the slices of each arm (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
         """Add one slice of a sweep. The numbers of `metric`, the capacity, are computed from all these slices later."""
@@ -68,7 +68,7 @@ class Samples:
         self._reported.add(metric)
 
     def without(self, rounds: Container[int]) -> Samples:
-        """Return a copy without some rounds."""
+        """Return a copy without the numbers of these rounds."""
         values = {
             pair: {number: value for number, value in numbers.items() if number not in rounds}
             for pair, numbers in self._values.items()
@@ -96,8 +96,8 @@ class Samples:
         """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
         If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
-        the control's replicate, the two copies take each other's place in some rounds (`SliceKey.stands_for`). The
-        function undoes this, so that a difference is always the second copy minus the first.
+        the control's identical copy, the two copies have swapped places in some rounds (`SliceKey.stands_for`). This
+        function swaps them back, so that a difference is always the second copy minus the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:
@@ -133,7 +133,7 @@ class Samples:
 
 
 def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
-    """Return each of the mappings, reduced to the rounds that all mappings have."""
+    """Return the mappings without the rounds that any of them lacks."""
     common = sorted(set.intersection(*map(set, numbers)))
     return [{number: each[number] for number in common} for each in numbers]
 

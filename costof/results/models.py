@@ -25,7 +25,7 @@ class Factor(Model):
 
 
 class Evidence(Model):
-    """Facts about an arm that one view (`wire`, `app`, `command`, `server` or `service`) observed, in printed form."""
+    """Facts about an arm, as text, that one view (`wire`, `app`, `command`, `server` or `service`) observed."""
 
     view: str
     facts: dict[str, str]
@@ -221,7 +221,7 @@ class NoiseFloor(Model):
 
 
 class CarryOver(Model):
-    """The effect of the previous slice on a headline metric.
+    """The effect of the previous slice (measured window) on one of the study's headline (most important) metrics.
 
     Slices that follow a slice of another arm are compared with slices that follow a slice of the same arm.
     """

@@ -130,7 +130,10 @@ class Run:
         return None
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
-        """Return the engine's TLS libraries, such as 'OpenSSL 3.0.19', for one arm; for all arms if `arm` is None."""
+        """Return the TLS libraries of the engine (costof's own client), such as 'OpenSSL 3.0.19'.
+
+        They are those used for one arm; for all arms if `arm` is None.
+        """
         libraries = [
             record.ready.tls_library
             for record in self.ready
@@ -155,9 +158,9 @@ class Run:
     def changes(self) -> Changes:
         """Return the changes of each arm, with the standard errors from which their intervals are computed.
 
-        The errors are larger than usual in two cases. If someone may have ended the run because of its figures, they
-        are those of intervals that hold whenever a run is ended. If the run was continued after its planned end, they
-        are those for the error rate of its verdicts.
+        The errors are larger than usual in two cases. If someone may have ended the run because of its figures, the
+        intervals must hold at any end (`statistics/any_end.py`). If the run was continued after its planned end, the
+        intervals have the same, lower error rate as its verdicts.
         """
         if self.end_was_chosen:
             return every_change(self.plan, self.samples, widen=widening)
@@ -167,7 +170,7 @@ class Run:
 
     @cached_property
     def planned_changes(self) -> Changes:
-        """Return the changes with the errors of a run that ends as planned."""
+        """Return the changes with the usual standard errors: those of a run that ends as planned."""
         return every_change(self.plan, self.samples)
 
     @property
@@ -190,7 +193,7 @@ class Run:
 
     @property
     def starts(self) -> list[int]:
-        """Return the number of rounds of each start of the servers; empty if the plan has only one start."""
+        """Return the number of rounds in each start of the servers; [] if the plan starts the servers only once."""
         return list(Counter(self.samples.units.starts.values()).values())
 
     @property
@@ -231,8 +234,8 @@ class Run:
     def resolved_early(self) -> bool:
         """Return whether an analysis during the run (a look) ended it, because every headline effect had a verdict.
 
-        The last look ended the run if it follows the last round and has the error rate of the final verdicts. Both are
-        also true, by chance, of the look at the end of a complete run that was resumed.
+        The last look counts as the one that ended the run if it follows the last round and has the error rate of the
+        final verdicts. A complete run that was resumed may meet these two conditions by chance.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False
@@ -249,9 +252,10 @@ class Run:
     def error_rate_if_resumed(self) -> float:
         """Return the error rate (the permitted rate of wrong verdicts) of the final verdicts if the run is resumed.
 
-        An incomplete run has the part that its looks have left. A complete run has spent this part on its final
-        verdicts, which the user has seen. The longer run may spend half of it once more, so that the total of all
-        continuations stays below twice the error rate.
+        The looks (analyses during the run) have spent a part of the permitted rate. An incomplete run keeps the rest
+        for its final verdicts. A complete run has spent the rest on verdicts that the user has seen. If it is resumed,
+        it may spend half of the rest once more, so that the total of all continuations stays below twice the permitted
+        rate.
         """
         left = ERROR_RATE - self.error_rate_spent
         return left / 2 if self.partial is None else left
@@ -276,9 +280,9 @@ class Run:
 
     @property
     def end_was_chosen(self) -> bool:
-        """Return whether the figures may have decided when the run ended, or when its results were read.
+        """Return whether someone may have ended the run, or read its results early, because of the figures.
 
-        This is possible after Ctrl-C, and as long as the run has no end. It is not possible if servers failed, because
+        This is possible after Ctrl-C, and if the run has not ended. It is not possible if servers failed, because
         their failure does not depend on the figures.
         """
         return self.partial in (INTERRUPTED, UNFINISHED)
@@ -327,7 +331,7 @@ def read_run(ledger: Ledger) -> Run:
             case WarningRecord():
                 run.warnings.append(record.text)
             case EvidenceRecord():
-                # Evidence from the end of a run adds to that from its start.
+                # Services give evidence at the start and at the end of a run. Merge both.
                 run.service_evidence[record.arm] = {**run.service_evidence.get(record.arm, {}), **record.facts}
             case LinksRecord():
                 run.links_by_start[start] = record.links

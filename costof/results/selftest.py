@@ -30,7 +30,7 @@ from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_de
 #: together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
-#: A self-test fails if it does not find a known cost that is so large that this share of runs finds it.
+#: A self-test fails if it misses a known cost that at least this share of runs would find.
 SURELY = 0.99
 #: A self-test reports the smallest effect that this share of runs would find.
 MOSTLY = 0.9
@@ -71,7 +71,7 @@ class SmallestEffect(Model):
 
 
 class Selftest(Model):
-    """The answer of a self-test."""
+    """The result of a self-test: whether it passed, each known cost with its verdict, and what such runs can detect."""
 
     passed: bool = Field(description="Whether no verdict and no interval is wrong.")
     conclusion: str = ""
@@ -156,8 +156,9 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
     """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds.
 
-    `times` are the times of the arm's requests by round, and `held` is how long the relay held them. `usual` is how
-    long the relay held the control's requests on average. The ratio of an effect is such a geometric mean, too.
+    By round, `times` has the mean time of the arm's requests, and `held` the mean time for which the relay held them.
+    `usual` is the time for which the relay held the control's requests in a typical round. The mean is geometric to be
+    comparable with the ratio of an effect.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -188,7 +189,8 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return the smallest effect that runs of other lengths would find, given the noise between the two identical arms.
 
-    `times` is how many times as long a request takes as it would take without the relay's delay.
+    The relay delays requests, so an effect is a smaller share of their time. `times` is the time of a request divided
+    by its time without the delay, and scales the effects to requests without delay.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

@@ -135,7 +135,7 @@ def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Ite
 
 
 def _facts(conditions: Conditions) -> dict[str, str]:
-    """Return, by name, the facts in which series may differ, as words."""
+    """Return the facts in which series may differ, in words, by the name of the fact."""
     shown = {
         QUESTION: conditions.question[QUESTION],
         LOAD: conditions.question[LOAD],

@@ -1,4 +1,7 @@
-"""Headline figures of a run in progress, computed from records in memory in the same way as in the final report."""
+"""The most important (headline) figures of a run in progress.
+
+They are computed from records in memory in the same way as in the final report.
+"""
 
 from __future__ import annotations
 

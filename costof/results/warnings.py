@@ -104,7 +104,7 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 
 
 def _replicate_differs(run: Run) -> list[str]:
-    """Return the labels of the metrics in which control and replicate differ by more than chance.
+    """Return the labels of the metrics in which the control and its identical copy differ by more than chance.
 
     For the whole run, over all metrics together, the chance of a false alarm is `FALSE_ALARMS`. More frequent false
     alarms would teach users to ignore the warning.

@@ -1,1 +1,1 @@
-"""Execution of a run: order of slices, instruments, evidence and the stop rule."""
+"""Execution of a run: start the processes that measure, measure round after round, and decide when the run ends."""

@@ -1,8 +1,10 @@
-"""The rates of a sweep's slices: a search for each arm's capacity, then slices near it.
+"""The rates at which a sweep measures: a search for each arm's capacity, then rates near this capacity.
 
-The warm-up halves the range of loads until the capacity is known roughly. Each round then measures each arm at three
-rates around its estimated capacity, and improves the estimate (stochastic approximation: Robbins & Monro 1951). The
-slices of all arms alternate, so that drift of the machine affects all arms alike.
+A sweep is a run that finds the capacity of each arm (a compared configuration): the highest rate of requests at which
+the arm keeps a limit on latency. The warm-up halves the range of rates until the capacity is known roughly. Each round
+then measures each arm at three rates around its estimated capacity, and improves the estimate (stochastic
+approximation: Robbins & Monro 1951). The measurements of all arms alternate, so that drift of the machine affects all
+arms alike.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ from costof.statistics.capacity import Observation
 from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
-#: The warm-up ends when the upper end of the remaining range is at most this multiple of its lower end.
-CLOSE = 1.1
-#: The distance between the rates of a round in logarithms: about 7 %, and more for percentiles that commands report,
-#: because these depend less on the rate than the share of operations beyond the limit.
+#: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. The second number
+#: is for commands that report only a percentile. It is larger, because a percentile depends less on the rate than the
+#: share of operations that exceed the limit.
 SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
-#: The largest change of an estimate in one round, in logarithms.
+#: The largest change of an estimated capacity in one round, as a difference of logarithms.
 MOST_CHANGE = 0.15
-#: The change of an estimate if the rates of a round are all too low or all too high.
+#: The change of an estimated capacity (a difference of logarithms) if all rates of a round are too low, or all too
+#: high.
 STEP = 0.12
 
 
 @dataclass
 class Rates:
-    """The estimated capacities of a sweep's arms, from which the rates of further slices follow."""
+    """The estimated capacities of a sweep's arms. They determine the rates of the next slices (measured windows)."""
 
     plan: Plan
     sweep: Sweep
@@ -42,14 +44,17 @@ class Rates:
     _latest: dict[str, list[Observation]] = field(default_factory=dict)
 
     def round(self, number: int, keys: Sequence[SliceKey], seconds: float) -> Iterator[tuple[SliceKey, SliceRate]]:
-        """Yield the slices of a round with their rates. Between two slices, `add` must be called for the first one."""
+        """Yield the slices of a round with their rates. Call `add` with a slice's result before taking the next one."""
         give_up_ms = self.sweep.give_up_ms(seconds)
         pairs = self._search(keys) if number < 0 else self._near_capacity(number, keys)
         for key, per_second in pairs:
             yield key, SliceRate(per_second, give_up_ms)
 
     def add(self, key: SliceKey, observed: Observation) -> None:
-        """Take the result of a slice into account."""
+        """Use the result of a slice (measured window) to choose the rates of later slices.
+
+        A slice of the warm-up narrows its arm's range of rates. An arm's last slice of a round improves the estimate.
+        """
         role = key.role
         if observed.round < 0:
             least, most = self._ranges.get(role, (self.sweep.least, self.sweep.most))
@@ -66,15 +71,14 @@ class Rates:
         return min((self._estimate(arm.name) for arm in self.plan.arms), default=self.sweep.least)
 
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
-        """Yield slices in the middle of each arm's remaining range, as many as make each range narrow.
+        """Yield slices at the middle of each arm's remaining range of rates, until the ends of each range are close.
 
-        A slice without a result, such as that of an arm whose server was lost, leaves the range as it is. The control's
-        copy is not measured: it begins at the control's capacity.
+        A slice (measured window) without a result, such as that of an arm whose server was lost, leaves the range as it
+        is. The control's identical copy is not searched: its first estimate is the control's capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.role).replicate]
         self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
-        halvings = math.ceil(math.log2(math.log(self.sweep.most / self.sweep.least) / math.log(CLOSE)))
-        for _ in range(halvings):
+        for _ in range(self.sweep.halvings):
             for key in searched:
                 yield key, math.sqrt(math.prod(self._ranges[key.role]))
 

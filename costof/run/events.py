@@ -76,7 +76,7 @@ class RunningEffect(Model):
 
 
 class Discarded(Model):
-    """A slice or a round that was discarded: no figure uses it."""
+    """A slice (measured window) or a round that was discarded: no figure uses it."""
 
     round: int = Field(description="Number of the round; the first one is 1.")
     arm: str | None = Field(description="None if the whole round was discarded.")

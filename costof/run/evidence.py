@@ -1,4 +1,7 @@
-"""Evidence that a slice had its arm's settings, from the client and, if it has counters, from the server."""
+"""Evidence that a slice (a measured window) really had its arm's settings, such as the TLS version.
+
+It comes from the client and, if the server has counters, also from the server.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-#: The server's counters include connections of cluster members and of the lab itself: at most this many in a slice.
+#: The server's counters include connections of cluster members and of the lab itself: at most this many in a slice
+#: (measured window).
 STRAY_CONNECTIONS = 4
 
 
 def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Counters, workers: int = 1) -> str | None:
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
-    `increase` is the change of the server's counters during the slice. A server without counters is not checked. The
-    server may count more connections than the client, because it also counts failed connections. In addition, it may
-    count two unfinished connections for each of the `workers`: one from the end of this slice, and one from the end of
-    the slice before. A slice without a successful operation has errors but no evidence.
+    `increase` is the change of the server's counters during the slice (measured window). A server without counters is
+    not checked. The server may count more connections than the client, because it also counts failed connections. In
+    addition, it may count two unfinished connections for each of the `workers`: one from the end of this slice, and one
+    from the end of the slice before. A slice without a successful operation has errors but no evidence.
     """
     if answer.operations == 0:
         return None
@@ -33,8 +37,8 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
     """Return the minimum number of connections that the server must have counted.
 
-    At the end of the slice, each worker may have one unfinished connection, which an overloaded server may not have
-    accepted yet.
+    Connections that were unfinished at the end of the slice (measured window), at most one for each worker, are not
+    required, because an overloaded server may not have accepted them yet.
     """
     opened = int(answer.evidence.get("connections", 0))
     used = answer.phases.get("connect")

@@ -55,7 +55,7 @@ def run(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> StartingPoint | None:
-    """Start the servers once, measure until the stop rule ends the measurement, and write the results to the ledger.
+    """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
     Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
     servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
@@ -125,7 +125,7 @@ def run(
         partial = INTERRUPTED
     except CostofError as error:
         partial = str(error)
-        # A failure in the first slice leaves nothing to report.
+        # If the first slice fails, there is nothing to report, so raise the error.
         first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
         if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise
@@ -145,7 +145,6 @@ def run(
 
 
 def _record_evidence(state: State, stage: Stage) -> None:
-    """Write the service's evidence on arms, links and the disk to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.collect_evidence(arm, stage)
         if facts:
@@ -232,7 +231,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, reject readings of --server-cpu that its cores cannot have used.
+    """If the servers run on this machine, make --server-cpu reject CPU times that exceed what its cores can have used.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """
@@ -252,11 +251,11 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> bool:
-    """Start the servers as often as the plan says, and measure each start that is not complete yet.
+    """Start the servers as often as the plan says (--restarts; otherwise once), and measure after each start.
 
-    Without --restarts there is one start. The first partial start ends the run. If the first start fails, raises the
-    errors of `run` and `open_service`. Later errors are only recorded in the ledger. Returns whether all starts are
-    complete.
+    A resumed run leaves out the starts that it has already measured completely. The first start that ends incomplete
+    ends the run. If the first start fails, raises the errors of `run` and `open_service`. Later errors are only
+    recorded in the ledger. Returns whether all starts are complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:

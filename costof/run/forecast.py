@@ -1,4 +1,7 @@
-"""Forecasts of a run in progress: the time of its end, and whether its effects will have verdicts at its end."""
+"""Forecasts of a run in progress: the time of its end, and whether its effects will have verdicts at its end.
+
+A verdict says whether an effect is a cost, a saving, or too small to matter.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class Pace:
-    """The progress within a start of the servers: the complete rounds, and the seconds that they took."""
+    """The progress since the servers were last started: the complete rounds, and the seconds that they took."""
 
     rounds: int
     seconds: float
@@ -32,7 +35,10 @@ class Pace:
 
 
 def seconds_left(plan: Plan, pace: Pace) -> float:
-    """Return the seconds until this start of the servers ends: when its budget is spent or its last round is done."""
+    """Return the seconds until the last round ends: at the end of the budget or after the maximum number of rounds.
+
+    With --restarts, these are the budget and rounds of the current start of the servers.
+    """
     for_rounds = (plan.most_rounds - pace.rounds) * pace.round_seconds
     budget = plan.start_budget_seconds
     return max(0.0, for_rounds if budget is None else min(budget - pace.seconds, for_rounds))
@@ -47,7 +53,8 @@ def seconds_to_verdict(
 ) -> float | None:
     """Return the seconds until the run will end with a verdict on every effect; None if unknown or not expected.
 
-    `precision` is the precision reached so far. `left` is the seconds until the run ends at the latest.
+    `precision` is the half-width of the widest confidence interval so far: 0.02 means ±2 %. `left` is the seconds until
+    the run ends at the latest.
     """
     if not effects or (plan.starts > 1 and plan.starts < FEWEST_ROUNDS):
         return None
@@ -62,7 +69,7 @@ def seconds_to_verdict(
             left = seconds
             break
     if plan.precision is not None and precision is not None:
-        # An interval narrows with the square root of the number of rounds.
+        # The width of a confidence interval is inversely proportional to the square root of the number of rounds.
         rounds = max(
             math.ceil(pace.rounds * (precision / plan.precision) ** 2),
             plan.fewest_rounds,
@@ -73,7 +80,7 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect how many more seconds of rounds resolve it.
+    """Return for each effect how many more seconds the run must measure until the effect has a verdict.
 
     The result is None for an effect if the time is unknown or more than ten times `longest_seconds`.
     """
@@ -89,7 +96,7 @@ def _needed(contrast: Contrast, count: int, most: int, round_seconds: float) -> 
 
 
 def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float) -> bool:
-    """Return whether this number of rounds is expected to resolve all effects."""
+    """Return whether all effects are expected to have a verdict after this number of rounds."""
     return rounds >= FEWEST_ROUNDS and all(
         contrast.rounds >= FEWEST_ROUNDS
         and (
@@ -101,9 +108,10 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) that are still to come, as (share, previous share).
+    """Return the interim analyses (looks) that are still to come, each as two shares of the budget: (0.5, 0.3).
 
-    A look is due at its share of the budget. The previous share is that of the look before it.
+    A look is due when the first share of the budget is spent. The second share belongs to the look before it; it is 0
+    for the first look.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

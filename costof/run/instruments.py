@@ -26,7 +26,8 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The workload that loads records if `LOAD` loads TPC-C's warehouses.
+#: The name of the workload that loads records if the study also has TPC-C's warehouses. The workload `LOAD` then loads
+#: the warehouses.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -49,8 +50,9 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line, which enters a host of the lab. `library` is the engine's TLS
-    library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
+    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the load
+    generator's TLS library; '' for the installed one, and for other instruments. `variables` are its environment
+    variables.
     """
 
     prefix: tuple[str, ...]
@@ -64,12 +66,14 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """The instruments with their plans: 'wire' (the engine), 'command' (the runner of commands), and drivers.
+    """The instruments (processes that measure): 'wire' (load generator), 'command' (command runner), drivers.
 
-    `able`: the arms that can be measured. `start_number`: which start of the servers this is. Each start has other
-    random data and keys. `members`: by instrument and arm, the servers ('address:port') that answer the instrument.
-    There may be several if several hosts measure. `population`: the hosts that measure in place of this machine. They
-    run the engine or the command runner, but no drivers.
+    - `start_number`: the number of this start of the servers. Each start has other random data and keys.
+    - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
+      but no drivers.
+    - `members`: by instrument and arm, the servers ('address:port') that have answered: one, or several if several
+      hosts measure.
+    - `able`: the arms that can be measured.
     """
 
     plan: Plan
@@ -89,7 +93,7 @@ class Instruments:
                 engine_path(arm.settings.tls_library)
 
     def start(self, stack: ExitStack) -> None:
-        """Start the instruments that the study's workloads need, the engine first.
+        """Start the measuring processes that the study's workloads need, the load generator first.
 
         One process measures as many arms as possible, because memory layout alone can make one process faster than
         another, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
@@ -103,7 +107,7 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # The first instrument checks whether it can connect to each arm's server. The other instruments do not
+                # The first measuring process checks whether it can connect to each arm's server. The others do not
                 # measure arms that fail this check.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
@@ -121,9 +125,10 @@ class Instruments:
         rate: ipc.SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice, at `rate` if given.
+        """Measure one slice (a measured window of the arm), at `rate` if given.
 
-        With `reconnect` the engine first closes its open connections, and with `disconnect` it closes them afterwards.
+        With `reconnect` the load generator first closes its open connections. With `disconnect` it closes them
+        afterwards.
         """
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
@@ -181,7 +186,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send an instrument its plan, which leaves out refused arms. Record which arms the instrument can measure."""
+        """Send a measuring process its plan, without refused arms. Record which arms it can measure."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -201,7 +206,7 @@ class Instruments:
         return ready
 
     def _refusal_reason(self, instrument: str, arm: PlannedArm) -> str | None:
-        """Return why an instrument must not or cannot measure an arm; None if it can."""
+        """Return why an instrument (measuring process) must not or cannot measure an arm; None if it can."""
         refusal_reason = self.service.refusal_reason(arm)
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
@@ -211,7 +216,7 @@ class Instruments:
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """Return the endpoint at which an instrument measures an arm. Raises `UnsupportedArmError` if it cannot."""
+        """Return the endpoint at which a process measures an arm. Raises `UnsupportedArmError` if it cannot."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
@@ -247,7 +252,10 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the instrument's workloads, once for every combination of workers and options that the arms have."""
+        """Return the workloads of an instrument (measuring process).
+
+        If arms differ in a workload's number of workers or its options, each variant is a separate workload.
+        """
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}
@@ -256,7 +264,7 @@ class Instruments:
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]
         options = {key: value for key, value in arm.settings.workload.get(name, {}).items() if key != "workers"}
-        # Reads use the loaded records, and inserts continue after them.
+        # Tell the load generator how many records were loaded, so that reads find records and inserts use new keys.
         loaded = {"record_count": self.plan.records} if self.plan.records else {}
         return ipc.Workload(
             name=self._name_for_instrument(name, arm),
@@ -272,7 +280,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return the name of a workload in an instrument's plan. It includes the arm's workers and options."""
+        """Return a workload's name in the plan of a measuring process. It includes the arm's workers and options."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,
@@ -291,7 +299,7 @@ def load_workload(warehouses: int = 0) -> ipc.Workload:
 
 
 def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
-    """Raise `OTHER_TLS_LIBRARY` if the engine reports another TLS library than its arms need."""
+    """Raise `OTHER_TLS_LIBRARY` if the load generator reports another TLS library than its arms need."""
     versions = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
     for library in {arm.settings.tls_library for arm in arms} - {""}:
         if not any(each.startswith((f"{library}-", f"{library}.")) for each in versions):
@@ -303,7 +311,8 @@ def _grouped(
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
     """Return the arms grouped by the process that measures them, each group with the environment of its process.
 
-    An arm without environment variables joins the first group with the same program.
+    One process measures as many arms as possible. Arms that need the same program but other environment variables need
+    separate processes. An arm that needs no variables is added to the first of these processes.
     """
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):

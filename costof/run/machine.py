@@ -34,7 +34,7 @@ def describe_machine(service: Description) -> dict[str, Any]:
     }
 
 
-#: The CPU time is counted in ticks of 10 ms, so a shorter reading would be too coarse.
+#: The seconds over which CPU time is measured. It is counted in ticks of 10 ms, so a shorter time would be too coarse.
 READING_SECONDS = 0.15
 #: The machine counts as busy before a run if other programs and the hypervisor use this share of its CPU time.
 BUSY_SHARE = 0.25
@@ -76,8 +76,9 @@ def read_machine() -> Reading:
 def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.sleep) -> list[str]:
     """Return a warning if other programs have kept the machine busy and still do.
 
-    The load is an average over the last minutes and stays high after an earlier run. So if it is high, the CPU time is
-    read over the next `READING_SECONDS`, which `wait` lets pass, and decides.
+    If `load` (the load average) exceeds the number of cores, the function also measures the CPU time of the next
+    `READING_SECONDS`, by calling `wait`. It warns only if both are high, because the load average stays high for
+    minutes after an earlier run.
     """
     if load <= cores:
         return []
@@ -108,7 +109,7 @@ def _system() -> str:
 
 
 LATENCY_REQUEST = Path("/dev/cpu_dma_latency")
-#: The tolerated wake-up latency in microseconds, as a 32-bit number: 0.
+#: The latency in microseconds that cores may need to wake up, as a 32-bit number: 0 keeps them awake.
 NO_LATENCY = bytes(4)
 
 

@@ -1,9 +1,10 @@
-"""Measurement of the memory of a connection: the growth of the servers' memory with idle connections.
+"""Measurement of the server memory of a connection: how much the servers' memory grows with idle connections.
 
-Connections are opened in steps and all stay open: most servers keep the memory of a closed connection, or of a TLS
-handshake, for the next one, which would then seem to need less. For the same reason a lab starts its servers anew for
-each arm. A target cannot be started anew. There, every step opens connections on all arms in turn, so that memory that
-the connections of one arm leave behind serves all arms alike.
+Connections are opened in steps, and all of them stay open. Most servers keep the memory of a closed connection, or of a
+TLS handshake, and reuse it for the next one, which would then seem to need less. For the same reason, servers that
+costof starts (a lab) are started anew for each arm (a compared configuration). The user's own servers (a target) cannot
+be started anew. There, each step opens connections on all arms in turn, so that memory which one arm leaves behind is
+reused by all arms alike.
 """
 
 from __future__ import annotations
@@ -26,28 +27,30 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize, Workload
 
-#: Sizes of the steps as shares of all connections: a first step and a second one, which together make one of the nine
-#: further steps.
+#: Sizes of the steps as shares of all connections. The first step opens 1 %, the second one 9 % (so both together open
+#: `EACH`), and each of the nine further steps opens 10 %.
 FIRST, EACH = 0.01, 0.1
 FURTHER_STEPS = 9
-#: Number of connections that are opened at the same time. Each handshake needs memory for a moment, and with many
-#: handshakes at once a server's heap grows by this memory too: with 100 at once, a TLS connection of Redis seemed to
-#: take 41 kB instead of 27 to 30 kB.
+#: The number of connections that are opened at the same time. Each TLS handshake needs memory for a moment, and many
+#: simultaneous handshakes enlarge the server's heap. With 100 at once, a TLS connection of Redis seemed to take 41 kB
+#: instead of 27 to 30 kB.
 AT_ONCE = 10
-#: Maximum seconds in which all connections of a slice perform their only operation.
+#: Maximum seconds in which all connections of a slice (measured window) perform their only operation.
 SECONDS = 30.0
-#: Readings are repeated until two in a row differ by less than this share of the step's growth, or so many times.
+#: After a step, the memory is read repeatedly, at most `MOST_READINGS` times. It counts as stable when two readings in
+#: a row differ by less than the share `SETTLED` of the step's growth.
 SETTLED, MOST_READINGS = 0.02, 10
-#: With less than this share of its memory available, this machine could start to swap.
+#: In a lab (servers on this machine), no further connections are opened if less than this share of the machine's memory
+#: is available: it could start to swap.
 LEAST_AVAILABLE = 0.15
-#: File descriptors of the engine for other purposes than connections.
+#: The number of file descriptors that the load generator needs for other purposes than connections.
 OTHER_DESCRIPTORS = 1_000
 #: Kinds of workload whose connections stay open, in the order of preference.
 STANDING = ("query", "request", "ycsb", "tpcc")
 
 
 def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
-    """Measure the memory of each arm's connections, and append the records to the ledger.
+    """Measure the memory of each arm's connections, and append the records to the ledger (the run's file).
 
     Raises nothing: if an arm cannot be measured, its record has the reason.
     """
@@ -71,7 +74,10 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Start the servers that `idle` needs, measure the arms of `group` on them, and return the records."""
+    """Measure the arms of `group`, a part of the plan `idle`, and return their records.
+
+    The servers are started for these arms (a lab), or are the user's (a target).
+    """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:
@@ -88,7 +94,7 @@ def step_sizes(connections: int) -> list[int]:
 
 
 def idle_plan(plan: Plan) -> Plan:
-    """Return the plan with only the nearest arms, and with workloads that open idle connections.
+    """Return the plan with only the arms at the shortest distance, and with workloads that open idle connections.
 
     A connection's memory does not depend on its distance. The control's identical copy is left out.
     """
@@ -111,7 +117,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # An arm that cannot run has no figures, and does not end the measurement of the others.
+            # With False, an arm that cannot run only lacks figures. With True, it would end the measurement of all
+            # arms.
             "protection_chosen": False,
         }
     )
@@ -127,7 +134,11 @@ def _parts(size: int) -> list[int]:
 
 
 def _standing_workload(plan: Plan) -> Workload:
-    """Return a workload whose connections stay open, without pace: one of the study's if it has any."""
+    """Return a workload whose connections stay open and which has no given rate.
+
+    Its kind is that of a workload of the study which keeps connections open, such as 'ycsb', or else 'query' or
+    'request'.
+    """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))
     kind = usable[0].kind if usable else "request" if plan.study.service.kind == "http" else "query"
@@ -150,7 +161,8 @@ class Steps:
         self._instruments = instruments
         self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
         self._missing: dict[str, str] = {}
-        # The plan lists the parts of each step in succession, and their names begin with the step's number.
+        # Each step opens its connections in several parts, with names such as 'idle 3.0' (step 3, part 0). The plan
+        # lists the parts of a step in succession.
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:
@@ -160,7 +172,7 @@ class Steps:
                 self._missing[arm.name] = "it cannot be measured"
         memory = self._service.memory()
         for step in range(len(self._parts)):
-            # The order alternates, so that no arm is always the first after the others.
+            # Every second step reverses the order of the arms, so that no arm is always measured first.
             for arm in self._plan.arms if step % 2 == 0 else reversed(self._plan.arms):
                 if memory is not None and arm.name not in self._missing:
                     memory = self._step(step, arm, memory)
@@ -210,7 +222,7 @@ class Steps:
         return other or self._service.failure_reason(arm) or self._service.failure_reason()
 
     def _settled(self, before: Memory) -> Memory:
-        """Return the servers' memory once two readings in a row differ by less than a small share of its growth."""
+        """Return the servers' memory when it has become stable (`SETTLED`). `before`: the memory before the step."""
         memory = self._read()
         for _ in range(MOST_READINGS):
             last, memory = memory, self._read()

@@ -1,7 +1,7 @@
 """Progress of a run: the interface to which the run reports, and the events that displays receive.
 
-Figures are computed and drawn only after a round, never during a slice, and only if the display wants to show the
-round.
+Figures are computed and drawn only after a round, never during a slice (measured window), and only if the display wants
+to show the round.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Display(Protocol):
 class RunProgress:
     """The progress of a run, sent as events to a display.
 
-    As a context manager, it listens to the ledger's records. When Ctrl-C or SIGTERM arrives, it says at once which
-    results are kept. A signal that arrives while a table is drawn takes effect afterwards, so that no table is half
-    drawn.
+    As a context manager, it receives each record that the run appends to the ledger (the run's file). When Ctrl-C or
+    SIGTERM arrives, it says at once which results are kept. A signal that arrives while a table is drawn takes effect
+    afterwards, so that no table is half drawn.
     """
 
     def __init__(
@@ -88,8 +88,9 @@ class RunProgress:
         self._tally = Tally(plan, earlier)
         self._resumed = earlier is not None
         self._first_start = self._start = 0
-        #: Starts of the servers that were complete when this command continued the run, rounds that were complete when
-        #: the servers' current start began, and complete rounds of the current start.
+        #: In this order: the number of starts of the servers that an earlier command completed (if this one resumes its
+        #: run), the number of complete rounds in all starts before the current one, and the number in the current
+        #: start.
         self._earlier_starts, self._earlier_rounds, self._rounds = 0, 0, 0
         if earlier is not None and plan.starts > 1:
             self._first_start = self._start = len(earlier.starts)

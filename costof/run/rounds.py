@@ -1,6 +1,7 @@
-"""Measurement of a round: the slice of each arm, with counters of servers and machine around it.
+"""Measurement of a round: one slice (a measured window) of each workload on each arm (a compared configuration).
 
-If a host began a slice late, the slice is repeated once. If a host was lost, the whole round is repeated.
+The counters of the servers and of the machine are read before and after each slice. If a host began a slice late, the
+slice is repeated once. If a host was lost, the whole round is repeated.
 """
 
 from __future__ import annotations
@@ -38,14 +39,22 @@ from costof.study.sweep import CAPACITY
 class StartingPoint:
     """The state from which a resumed run, or the next start of the servers, continues.
 
-    `start` is the number of the start to continue. `samples`, `rounds` (the number of complete ones) and `seconds` (of
-    measuring) belong to this start. `whole_starts` is the number of complete starts, and `earlier_rounds` the number of
-    rounds in them. The rounds of this start are numbered from there on. `error_rate_spent` is the part of the error
-    rate that interim analyses (looks) have used. `hosts` is the number of hosts at the beginning of the run, or None.
-    `identity` identifies the servers.
+    These fields belong to the start of the servers with number `start`, which continues:
 
-    `look_at_end` is set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
-    at its end counts as a look too.
+    - `samples`: its measurements so far;
+    - `rounds`: the number of its complete rounds;
+    - `seconds`: its time of measuring.
+
+    The other fields belong to the whole run:
+
+    - `whole_starts`: the number of complete starts;
+    - `earlier_rounds`: the number of rounds in the complete starts. The rounds of this start are numbered from this
+      number on;
+    - `error_rate_spent`: the part of the permitted rate of wrong verdicts that interim analyses (looks) have used;
+    - `look_at_end`: set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
+      at its end counts as a look too;
+    - `hosts`: the number of hosts at the beginning of the run, or None;
+    - `identity`: facts that identify the servers.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -104,7 +113,7 @@ class State:
 
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return all slices of a round.
+    """Measure and return all slices of a round: one slice (measured window) of each workload on each arm.
 
     If a host is lost but enough hosts remain, the round is measured again.
     """
@@ -148,9 +157,10 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 
 
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
-    """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
+    """Return the rate of a slice in a run with several loads; None for commands, whose command lines have their rates.
 
-    The slice ends early if a client waits for half of its length: then its arm cannot carry the load.
+    The slice (measured window) ends early if a client waits for longer than half the slice: then the arm cannot keep up
+    with the load.
     """
     arm = plan.arm(key.arm)
     load = plan.load_of(arm)
@@ -172,9 +182,10 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
-    """Measure a slice, and measure it once more if a host began it late.
+    """Measure a slice (measured window), and measure it once more if a host began it late.
 
-    The slice is added to the ledger, and to the samples unless it is a warm-up or its evidence has a mismatch.
+    Each attempt is written to the ledger (the run's file). The result becomes a sample of the figures, unless it
+    belongs to a warm-up round, or its evidence contradicts the arm's settings.
     """
     for last_attempt in (False, True):
         state.slices += 1
@@ -206,7 +217,9 @@ def measure_slice(
     slice_number: int,
     rate: SliceRate | None = None,
 ) -> tuple[SliceRecord, float]:
-    """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
+    """Measure a slice (a measured window of one arm).
+
+    Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """
@@ -239,7 +252,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, their readings count in place of this machine's.
+        # If several hosts generate the load, use their readings of CPU time instead of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -277,11 +290,11 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Prepare, without measuring, the TLS session and the connections that a slice on the wire needs.
+    """Prepare, without measuring, the TLS session and the connections that the load generator needs for a slice.
 
-    An arm that resumes sessions gets a new session if preparing the servers has made its last session invalid. Open
-    connections are replaced before each slice: otherwise the random properties of one connection would affect all
-    slices of the arm.
+    If an arm resumes TLS sessions, and preparing the servers has made its last session invalid, it gets a new session.
+    Connections that stay open are replaced before each slice (measured window): otherwise the random properties of one
+    connection would affect all slices of the arm.
     """
     workload = plan.study.workloads[name]
     if workload.view != "wire":
@@ -313,9 +326,9 @@ def _read_counters(service: Service, arm: PlannedArm, servers: Sequence[str]) ->
 
 @contextmanager
 def _ignoring_lost_service(service: Service, arm: PlannedArm) -> Iterator[None]:
-    """Ignore errors that come from reading a service that is lost, or lost for this arm, so that the slice is recorded.
+    """Ignore errors of reading the service if it is lost (wholly or for this arm), so that the slice is still recorded.
 
-    Raises `TARGET_FAILED` if it is not lost.
+    Raises `TARGET_FAILED` if the service is not lost.
     """
     try:
         yield

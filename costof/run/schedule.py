@@ -1,4 +1,4 @@
-"""The schedule of a run: the order of its slices, and its stop rule."""
+"""The schedule of a run: the order of its slices (measured windows), and its stop rule."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class BalancedOrders:
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
         """Return the order in which to measure `items` in the next round.
 
-        Count which item follows which in this order, for the balance of later orders.
-
-        `previous` is the item that was measured last, which may not be one of `items`.
+        Also count which item follows which in this order, for the balance of later orders. `previous` is the item that
+        was measured last, which may not be one of `items`.
         """
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
-        # The first item counts as following itself, so that random first items are balanced too.
+        # Count that the first item follows itself, because the round before ended with it. Count this also for a first
+        # item that was drawn at random, so that such items are balanced too.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -73,20 +73,21 @@ class BalancedOrders:
 T = TypeVar("T")
 #: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
+#: Shares of the budget after which a run is analysed early. It ends if all effects on headline metrics (those that
+#: answer the question) have a verdict.
 LOOKS = (0.3, 0.5)
-#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate. So early
-#: analyses, which find only large effects, spend little of the error rate. The last analysis spends most of it (Lan &
-#: DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
+#: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
+#: spends most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
 class Schedule:
-    """The order of a run's slices in each round, determined by the plan's seed.
+    """The order of a run's slices (measured windows) in each round, determined by the plan's seed.
 
-    The arms of one workload and context form a group and follow each other, so that slices that are compared are close
-    in time. Each round shuffles the levels of slow factors (those whose change takes seconds), and the groups within
-    each of these levels.
+    The arms of one workload in one context (such as a distance) form a group. The arms of a group follow each other, so
+    that slices that are compared are close in time. Each round shuffles the levels of slow factors (those whose change
+    takes seconds), and the groups within each of these levels.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -95,15 +96,17 @@ class Schedule:
         self._last: str | None = None
 
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
-        """Return the slices of a round in their order, one for each arm of each workload.
+        """Return the slices (measured windows) of a round in their order, one for each arm of each workload.
 
         `workloads` has, for each workload, the names of the arms that can run it.
 
         The arms of one workload and context follow each other as a group. Each group begins with the protection that
-        ended the group before it, so that the order of protections is balanced across groups too. Control and replicate
-        count as one protection and follow each other, so that the control follows itself as often as other arms follow
-        themselves. In each pair of rounds, the control is first in one round and the replicate in the other, in random
-        order.
+        ended the group before it, so that the order of protections is balanced across groups too.
+
+        The control and its replicate (its identical copy) count as one protection and follow each other, so that the
+        control follows itself as often as other arms follow themselves. Rounds are paired: the control precedes its
+        replicate in one round of a pair, and the replicate precedes the control in the other. Chance decides which of
+        these rounds comes first.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -152,11 +155,14 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 
 
 class Looks:
-    """Interim analyses (looks) of a run before its budget is spent. The looks divide the error rate among them.
+    """Interim analyses (looks) of a run before its budget is spent. They divide the permitted error rate among them.
 
-    If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
-    most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %
-    intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the error rate.
+    The error rate is the share of runs that may report a wrong verdict: 5 %.
+
+    If each look used the full error rate, far more than 5 % of runs would report a false cost. The division keeps this
+    share at 5 % or less, even if the tests depend on each other (Bonferroni). Printed intervals are still 95 %
+    confidence intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the
+    error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:
@@ -169,16 +175,20 @@ class Looks:
     def error_rate(self) -> float:
         """The error rate of the final verdicts.
 
-        It is that of the look that ended the run, or else the rate that the looks have not spent.
+        If an interim analysis (look) ended the run, this is the error rate of that look. Otherwise it is the part of
+        the permitted error rate that the looks have not spent.
         """
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:
-        """Record that the run ends at the look with this error rate."""
+        """Record that the run ends at an interim analysis (look) with this error rate."""
         self._ended_at = rate
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
-        """Return the error rate of the look that is due now, and count this rate as spent; None if no look is due."""
+        """Return the error rate of the interim analysis (look) that is due now; None if none is due.
+
+        Also count this rate as spent.
+        """
         budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None
@@ -194,10 +204,11 @@ class Looks:
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
-    """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
+    """Return the precision that the run has reached, for the stop rule; None if it is unknown.
 
-    In a run with several starts of the servers it is always unknown, since the rounds within one start do not show how
-    much the starts differ.
+    It is the half-width of the widest confidence interval of any effect on a headline metric (one that answers the
+    study's question): 0.02 means ±2 %. In a run with several starts of the servers it is always unknown, since the
+    rounds within one start do not show how much the starts differ.
     """
     if plan.starts > 1:
         return None
@@ -225,13 +236,14 @@ def enough(
     The run ends in three cases:
 
     - The run has the maximum number of rounds.
-    - Another round would exceed the budget. But the run has at least two rounds, or more if the user gave a minimum.
+    - Another round would exceed the budget, and the run has two rounds, or the minimum number if the user gave one.
     - Each of the last `STEADY_ROUNDS` rounds had the plan's precision, and the run has the minimum number of rounds.
 
     A plan with a fixed number of rounds has neither budget nor precision.
 
     `reached` is the precision after each round so far. A run that ended at the first precise round would be too
-    confident: its 95 % intervals contained the truth in 92 % of simulated runs. With this rule they did in 93 to 94 %.
+    confident: its 95 % confidence intervals contained the truth in 92 % of simulated runs. With `STEADY_ROUNDS`, they
+    do in 93 to 94 %.
     """
     if rounds_done >= plan.most_rounds:
         return True

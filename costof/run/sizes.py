@@ -1,4 +1,4 @@
-"""Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
+"""Sizes of slices (measured windows): as short as the noise of a workload allows, never longer than the study plans.
 
 Let each operation take t seconds, and the start-up of a slice s seconds. Let W be the variance of operations, and B the
 variance between slices. Slices of r operations, measured for T seconds in all, give an estimate with the variance (B +
@@ -20,27 +20,29 @@ from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
-#: The maximum start-up time of a slice, as a share of the slice's time including start-up.
+#: The maximum start-up time of a slice (measured window), as a share of the slice's time including start-up.
 MOST_START_UP = 0.1
-#: The maximum bias of a slice, as a share of the plan's precision. The logarithm of a slice's mean is too low by half
-#: the mean's relative variance, which may differ between arms.
+#: The maximum bias of a slice (measured window), as a share of the plan's precision. Effects are computed from the
+#: logarithms of slices' means. Such a logarithm is too low by half the mean's relative variance, which may differ
+#: between arms.
 MOST_BIAS = 0.1
-#: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
-#: time.
+#: The minimum length of a slice (measured window): five periods of 10 ms, in which a lab enforces CPU limits and the
+#: kernel counts CPU time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice. One is not enough, because the arm that was measured
-#: before affects the first operation.
+#: The minimum number of operations of each worker in a slice (measured window). One is not enough, because the arm that
+#: was measured before affects the first operation.
 FEWEST_IN_A_ROW = 2
-#: The minimum number of operations of each worker if a figure, such as a rate, is computed over the whole slice: the
-#: end of the slice may cut off one operation of each worker.
+#: The minimum number of operations of each worker in a slice whose figure is computed over the whole slice, such as a
+#: rate. The end of the slice may cut off one operation of each worker. With so many operations, this changes the figure
+#: little.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
-#: A slice at a load lasts this many times as long as a connection.
+#: At a fixed load (--load), a slice (measured window) lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice that only its time limit shall end.
+#: The limit on operations of a slice (measured window) that only its time limit should end.
 UNLIMITED = 2**31
-#: In a slice that only its time limit ends, the fastest arm may perform at most this multiple of the planned
-#: operations.
+#: In a slice (measured window) that only its time limit ends, the fastest arm may perform at most this multiple of the
+#: planned operations.
 MOST_TIMES = 10
 
 
@@ -58,13 +60,13 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """The relative variance of the mean of the slice's longest phase, which contains all other phases."""
+        """The relative variance of the slice's mean time, for its longest phase (which contains all other phases)."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
 
 def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Choose the sizes of slices from the plan and the last warm-up round.
+    """Choose the sizes of slices (measured windows) from the plan and the last warm-up round.
 
     With several hosts, a slice ends at its time limit instead of after a number of operations, so that all hosts end
     together.
@@ -78,9 +80,9 @@ def _ended_by_time(
 ) -> dict[str, SliceSize]:
     """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    In this time the fastest arm may perform at most `MOST_TIMES` times the planned operations, since hosts might
-    otherwise run out of ports for its connections. If it would perform more, the limit is shorter. A program whose
-    command line has a duration keeps its size, since it ends by time anyway.
+    The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations:
+    hosts might run out of ports for its connections. A program whose command line has a duration keeps its size,
+    because it ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -101,9 +103,10 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices keep their planned size if the number of rounds is fixed, or if their command line contains a duration. Other
-    slices are shortened only so far that the maximum number of rounds still fills the budget. At a fixed load, slices
-    are never shortened. They are lengthened if connections last long, so that enough connections are open at once.
+    Slices (measured windows) keep their planned size if the number of rounds is fixed, or if their command line
+    contains a duration. Other slices are shortened only so far that the maximum number of rounds still fills the
+    budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that enough
+    connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -124,9 +127,10 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
+    """Return the size of a slice (measured window) that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
 
-    A shorter slice would have too few open connections, because none is open when a slice begins.
+    No connection is open when a slice begins. A shorter slice would end before as many connections are open at once as
+    this load keeps open in the long run.
     """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (

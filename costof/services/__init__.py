@@ -1,7 +1,7 @@
-"""Services: the servers that a study measures, one folder for each kind.
+"""Services: the servers that a study measures, with one folder for each kind of service.
 
-`lab.py` in a folder starts servers and may change their settings for each arm. `target.py` measures a user's own
-servers and never changes their settings. Both must pass `tests/contract/test_service.py`.
+A folder's `lab.py` starts servers and may change their settings for each arm (measured variant). Its `target.py` uses
+the user's own servers and never changes their settings. Both modules must pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ Stage = Literal["start", "end"]
 
 
 class Observation:
-    """A reading of a service's servers at one instant, such as counters. Each service defines its own subclass."""
+    """The state of a service's servers at one instant, such as their counters. Each service has its own subclass."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's judgement of one slice from its servers' readings: whether the slice fits its arm, and figures.
+    """What a service says about one slice (measured window) after comparing its servers' states before and after.
 
-    `mismatch` is the reason why the slice was not measured as its arm requires, or None if it was. `figures` are means
-    over the slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice.
-    The report shows their sum over all slices, including the warm-up, as evidence.
+    `mismatch` says why the slice was not measured as its arm requires, for example because connections did not use TLS.
+    It is None if there is no such reason. `figures` are results by the name of their metric, such as bytes per
+    operation. `facts` are texts for the report. `counts` are counts in this slice; the report shows their sum over all
+    slices, including the warm-up, as evidence.
     """
 
     mismatch: str | None = None
@@ -47,26 +48,27 @@ class Judgement:
 
 
 class Service(ABC):
-    """The servers that a run measures: a lab or a target.
+    """The servers that a run measures: a lab (servers that the run starts) or a target (the user's own servers).
 
-    It is a context manager and releases all resources at its end.
+    It is a context manager, which starts or connects to the servers, and releases everything at its end.
     """
 
-    #: Whether the service itself can read its servers' CPU time, which needs servers on this machine.
+    #: Whether the service can read its servers' CPU time without a user's command. The servers must be on this machine.
     measures_cpu: bool = False
-    #: The user's command that prints the CPU time of servers on other machines; None without one.
+    #: The user's command that prints the CPU time of servers on other machines; None if the user gave none.
     server_cpu: ServerCpu | None = None
-    #: The user's command that prints the memory of servers on other machines; None without one.
+    #: The user's command that prints the memory of servers on other machines; None if the user gave none.
     server_memory: ServerMemory | None = None
-    #: The number of connections that a lab's servers must accept at the same time; None: as many as usual.
+    #: The number of connections that a lab's servers must accept at the same time; None for the servers' default.
     needed_connections: int | None = None
-    #: The role (name of a group of processes) under which figures list what `server_cpu` and `server_memory` print.
+    #: The role under which figures list the values that `server_cpu` and `server_memory` print. A role is the name of a
+    #: group of processes, such as 'server' or 'gateway'.
     server_role: str = "server"
-    #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
+    #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether the service runs its servers on separate hosts (network namespaces) if it has the rights to do so.
+    #: Whether the service puts its servers into network namespaces, which act as separate hosts, if it has the rights.
     makes_hosts: bool = False
-    #: Why other machines cannot measure this service; None if they can.
+    #: Why this service cannot be measured from other machines; None if it can.
     single_machine_reason: str | None = None
 
     @abstractmethod
@@ -80,24 +82,24 @@ class Service(ABC):
 
     @abstractmethod
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        """Return the address to which an arm's client connects, and the client's settings."""
+        """Return the server's address and the connection settings for an arm's client."""
 
     @abstractmethod
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Load the data by calling `load`, and wait until all servers have the data.
 
-        `arms` are the arms that can run. The argument of `load` is the arm over whose connections the data is loaded:
-        the first one, unless the service needs other arms for this.
+        `arms` are the arms that can run. `load(arm)` loads the data over connections of this arm. Most services call it
+        once, with the first arm. A service with several servers calls it for each server.
         """
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Return one description for each write of the run and its clean-up (`--dry-run`)."""
+        """Return a text for each write that the run and its clean-up make, for `--dry-run`."""
 
     def commands(self) -> list[str]:
-        """Return one text for each of the user's commands that the run would execute (`--dry-run`).
+        """Return a text for each of the user's commands that the run would execute, for `--dry-run`.
 
-        The beginning of the text says when, or for which arm, the command is executed.
+        Each text first says when, or for which arm, the command is executed, such as 'around each slice: …'.
         """
         cpu, memory = self.server_cpu, self.server_memory
         around = [f"around each slice: {cpu.command}"] if cpu else []
@@ -107,82 +109,88 @@ class Service(ABC):
     def describe(self) -> Description: ...
 
     def identity(self) -> dict[str, str]:
-        """Return facts that identify these servers: for a lab, the programs' versions.
+        """Return facts that must not change if an interrupted run is resumed, such as the programs' versions.
 
         Call it only while the service is connected to the servers.
         """
         return dict(self.describe().versions)
 
     def needs(self) -> list[str]:
-        """Return the grants that the account needs (`--dry-run`)."""
+        """Return the privileges that the database account needs, for `--dry-run`."""
         return []
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm must not be measured, or None if it may be.
+        """Return why an arm must not be measured; None if it may be measured.
 
-        A reason is, for example, that the arm has no TLS although the target's URL requires TLS.
+        For example, an arm without TLS is refused if the target's URL requires TLS.
         """
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the servers into the state that an arm needs, before each of its slices and outside measured time."""
+        """Set up the servers for an arm, for example their certificate. Called before each slice of the arm."""
 
     def set_host_count(self, hosts: int) -> None:
         """Set the number of hosts that measure together and share the load. It is called before `__enter__`."""
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
-        """Return whether the arm's client must connect once outside measured time to get a new session ticket.
+        """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
-        This is so if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
-        The function is called once after each `arrange`.
+        The client must do so if the server's key has changed since the arm's last slice, because earlier tickets are
+        then invalid. The function is called once after each `arrange`.
         """
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the words that, put before a command, run it on the host of the arm's client; [] for this machine."""
+        """Return the words to put before a command to run it on the arm's client host (a network namespace).
+
+        Return [] if clients run directly on this machine.
+        """
         return []
 
     def links(self) -> list[LinkEvidence]:
-        """Return the measured round trips of the lab's links."""
+        """Return the measured round-trip times of the lab's network links."""
         return []
 
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
-        """Measure the time of a flush of the disk with the servers' data; None if the study does not count flushes.
+        """Measure, for `seconds`, how long a flush (fsync) takes on the disk with the data. Raises `LAB_FAILED`.
 
-        It is called before the first slice, after each round, and after the last slice. Raises `LAB_FAILED`.
+        Return None if the study does not depend on flushes. Called before the first slice, after each round (one slice
+        of each workload on each arm), and after the last slice.
         """
         return None
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.
+        """Return facts that show that an arm is configured as required, such as the cipher that a tunnel negotiated.
 
-        It is called with the stage 'start' after the load, and with 'end' after the last slice, to check the data
-        again.
+        It is called with the stage 'start' after the data was loaded, and with 'end' after the last slice.
         """
         return {}
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
+        """Return the connection counters of the server at the address `server`, such as '10.0.0.2:5432'."""
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return the change of counters in a warm-up slice without the counters that cannot be right.
+        """Return `change` without the counters that are wrong on this server, and ignore these counters from now on.
 
-        A counter cannot be right if it missed connections that the instrument counted in the slice (`answer`). The
-        service ignores such counters from then on.
+        `change` is the change of the counters in a warm-up slice. A counter is wrong if it missed connections that the
+        load generator counted in its `answer`.
         """
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers have used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return the CPU seconds that the servers have used so far, by role such as 'gateway'.
+
+        Raises `SERVER_CPU_UNREAD`.
+        """
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid) of the servers' processes on this machine, without their children."""
+        """Return (role, pid) for each of the servers' processes on this machine, without their children."""
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers use now, by role; None if it cannot be read.
+        """Return the memory that the servers use now, by role such as 'gateway'; None if it cannot be read.
 
         Raises `SERVER_MEMORY_UNREAD`.
         """
@@ -192,30 +200,33 @@ class Service(ABC):
         return memory if memory.methods else None
 
     def counts_at_disconnect(self, arm: PlannedArm) -> bool:
-        """Return whether the arm's server counts a connection's work only when it ends.
+        """Return whether the arm's server counts the work of a connection only when the connection ends.
 
-        The engine then closes its connections after each of the arm's slices.
+        If so, the load generator closes its connections after each of the arm's slices (measured windows).
         """
         return False
 
     def finish_counting(self, arm: PlannedArm) -> None:
-        """Make the arm's server update its counters after a slice. Called before the slice's last `observe`."""
+        """Make the arm's server update its counters after a slice. Called before the `observe` after the slice."""
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Return the servers' present state, or None if the service does not read a state.
+        """Return the present state of the arm's servers; None if there is nothing to read.
 
-        It is called right before and right after each slice of an arm, outside measured time.
+        It is called right before and right after each slice (measured window) of an arm, outside measured time.
         """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return the judgement of a slice from the observations before and after it."""
+        """Compare the observations before and after a slice. Return whether the slice is valid, and figures."""
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds in which programs were ready to run but had used up their CPU share."""
+        """Return the seconds for which programs were throttled because they had used up their CPU share.
+
+        The keys are the programs' roles, such as 'gateway'.
+        """
         return {}
 
     def early_warnings(self) -> list[str]:
@@ -227,12 +238,12 @@ class Service(ABC):
         return []
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
-        """Return why the service (or only `arm`, if given) can no longer be measured; None if it can."""
+        """Return why the service can no longer be measured; None if it can. With `arm`, ask only about this arm."""
         return None
 
 
 class LabService(Resource, Service):
-    """A service whose servers are started by the run, in a lab that can read their CPU time."""
+    """Base class of services whose servers the run itself starts, as processes on this machine."""
 
     measures_cpu = True
     makes_hosts = True
@@ -248,5 +259,8 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return an error text if a program of the lab has ended; None if it is running (`status` is None)."""
+    """Return an error text if a lab's program, named `what`, has ended. Return None if it is running.
+
+    `status` is its exit status, or None while it is running.
+    """
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

@@ -1,6 +1,6 @@
-"""The choice of the service that a plan needs: a lab or the user's target.
+"""Functions that choose and create the service for a run: a lab (servers that the run starts) or the user's target.
 
-`lab.py` and `target.py` in `costof/services/<kind>/` each have a function `service` that returns the service of a plan.
+`lab.py` and `target.py` in `costof/services/<kind>/` each have a function `service(plan, …)` that creates the service.
 `target.py` also has a function `shown`, which returns the target's URLs without secrets.
 """
 
@@ -20,14 +20,14 @@ from costof.study.commands import COMMAND
 from costof.study.plan import Plan, TargetOptions
 from costof.study.schema import Level, Study
 
-#: Kinds of service with separate URLs for plain and TLS. They have no database and no log-in.
+#: Kinds of service whose target has one URL for plain and one for TLS connections, and neither database nor log-in.
 TWO_URLS = frozenset({"http"})
 
 
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
-    """Return the service of a plan without starting it: a target if there is an `access`, or else a lab.
+    """Return the service for a plan without starting it: a target if `access` is given, otherwise a lab.
 
-    The plan alone is not enough for a target, because it does not hold the password.
+    `access` has the target's URL and password, which the plan does not contain.
 
     Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `BAD_SERVER_MEMORY`, `PLAIN_TARGET_UNUSED`,
     `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the errors of a wrong URL.
@@ -46,9 +46,9 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None if not given.
+    """Return the URLs of the options `--target` and `--plain-target` without secrets; None for an option not given.
 
-    Raises the errors of a wrong URL.
+    The plan stores the URLs in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None, None
@@ -57,9 +57,9 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
 
 
 def target_options(study: Study, access: Access | None) -> TargetOptions | None:
-    """Return a target's options other than its URLs, without secrets, as the plan stores them; None for a lab.
+    """Return the user's options for a target, except its URLs and without secrets; None for a lab.
 
-    Raises the errors of a wrong URL.
+    The plan stores the options in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None
@@ -76,7 +76,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
 
 
 def _command_in_plan(command: str) -> str:
-    """Return a user's command as the plan stores it: parts that look like a password are removed."""
+    """Return a user's command in the form that the plan stores: parts that look like a password are masked."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown
 
@@ -88,16 +88,19 @@ def _shown(study: Study, access: Access) -> ShownAccess:
 
 
 def offered_levels(study: Study, access: Access | None) -> Callable[[Level], bool] | None:
-    """Return a function that says whether a level of the main factor can be measured on the target; None if all can."""
+    """Return a function that says whether the target can measure a level; None if it can measure all levels.
+
+    The function is for levels of the main factor, that is, for variants of the protection that the study examines.
+    """
     offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
     return None if offers is None else lambda level: bool(offers(level, access))
 
 
 def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
-    """Return levels of the main factor that the target lacks something for, each with the reason.
+    """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
-    To find out, it connects to the target; if `connect` is false, it returns all levels that depend on the target.
-    Raises the errors of a target that cannot be reached.
+    The function connects to the target to find out. If `connect` is false, it instead returns all levels that some
+    targets cannot offer. Raises the errors of a target that cannot be reached.
     """
     find = getattr(_module(study, "target"), "lacking_levels", None)
     return {} if find is None else dict(find(study, access, connect))
@@ -119,7 +122,7 @@ def _check_unused_options(study: Study, access: Access) -> None:
 
 
 def _check_lab_levels(plan: Plan) -> None:
-    """Raise `TARGET_ONLY_LEVEL` if the plan for a lab has levels that can be measured only on a target."""
+    """Raise `TARGET_ONLY_LEVEL` if a plan for a lab has levels that exist only on a target."""
     factor = plan.study.main_factor
     known = plan.study.factors[factor].levels
     only_on_target = {name for name, level in known.items() if level.exists_only_on_target}
@@ -142,10 +145,10 @@ def _module(study: Study, module: str) -> ModuleType:
 
 
 def _check_plain_arms(plan: Plan, service: Service) -> None:
-    """Raise `PLAIN_NOT_ALLOWED` if the comparison needs arms without TLS, which the target's URL does not allow.
+    """Raise `PLAIN_NOT_ALLOWED` if the plan has arms without TLS although the target's URL requires TLS.
 
-    No error is raised if the plan is to measure the protection alone. Such a run reports why the other arms are
-    missing.
+    There is no error if the plan measures only the protection (`protection_alone`), without comparison. The report then
+    says why the other arms are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

@@ -1,4 +1,4 @@
-"""A command of the user's that reads a figure of the user's own servers, such as their CPU time."""
+"""Base class for commands of the user that print a figure of the user's own servers, such as their CPU time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ MAX_SECONDS = 30.0
 
 
 class ServerCommand(ABC):
-    """A command, split into words. Subclasses parse what it prints, and name the errors of their option."""
+    """A command that the user gives in an option, such as `--server-cpu`.
+
+    Subclasses parse what the command prints, and choose the errors for their option.
+    """
 
     def __init__(self, command: str) -> None:
-        """Split the command into words without running it. Raises the error of `_invalid` if it is not a command."""
+        """Split the command into words without running it. Raises the error that `_invalid` returns if that fails."""
         try:
             self._argv = shlex.split(command)
         except ValueError as error:
@@ -27,7 +30,7 @@ class ServerCommand(ABC):
         self.command = command
 
     def _output(self) -> str:
-        """Run the command and return what it printed. Raises the error of `_unread` if it fails."""
+        """Run the command and return what it printed. Raises the error that `_unread` returns if the command fails."""
         try:
             ended = process.run(self._argv, os.environ, MAX_SECONDS)
         except process.NotStartedError as error:
@@ -38,13 +41,13 @@ class ServerCommand(ABC):
 
     @abstractmethod
     def _invalid(self, text: str, detail: str) -> CostofError:
-        """Return the error for an option's text that cannot be split into a command."""
+        """Return the error for a text that cannot be split into a command."""
 
     @abstractmethod
     def _unread(self, detail: str) -> CostofError:
-        """Return the error for a command that failed or did not print the figure."""
+        """Return the error for a command that failed, or that did not print the figure."""
 
 
 def printed(output: str) -> str:
-    """Return the beginning of a command's output for an error message: "it printed '…'"."""
+    """Return the beginning of a command's output as part of an error message: "it printed '…'"."""
     return f"it printed '{output.strip()[:200]}'"

@@ -10,19 +10,19 @@ from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.services.server_command import ServerCommand, printed
 
-#: The maximum number of cores that all servers together can plausibly use.
+#: The maximum number of cores that all servers together can plausibly use. A higher use means a wrong unit.
 MAX_CORES = 1024
-#: The maximum age in seconds of the number that the command prints, since exporters cache their last answer.
+#: The maximum age in seconds of the printed CPU time. A monitoring exporter may print a cached value.
 LAG_SECONDS = 5.0
-#: Units in which a command may print the CPU time by mistake, with the number of units in a second.
+#: Wrong units in which a command may print the CPU time, each with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: The number of cores that a server typically uses, between idle and loaded. If a command's value would mean too many
-#: cores, it is probably in the unit with which the result is closest to this number.
+#: A typical number of busy cores of a server. If the printed values would mean impossibly many cores, their unit is
+#: wrong. The error message then suggests the unit with which the number of cores is closest to this one.
 USUAL_CORES = 0.3
 
-#: Known output formats that have CPU time among other data: for each, the pattern of the line with the CPU time, and
-#: the number of this line's units in a second. The formats are cpu.stat of a control group (kernel documentation,
-#: cgroup-v2), a property of a systemd service, and the cores' modes in Prometheus' node exporter.
+#: Known output formats, which contain other data too. For each format: the pattern of the line with the CPU time, and
+#: the number of its units in a second. The formats are cpu.stat of a control group (kernel documentation, cgroup-v2), a
+#: property of a systemd service, and Prometheus' node exporter (without idle and iowait).
 _KNOWN = (
     (re.compile(r"^usage_usec (\d+)$", re.MULTILINE), 1e6),
     (re.compile(r"^CPUUsageNSec=(\d+)$", re.MULTILINE), 1e9),
@@ -31,10 +31,10 @@ _KNOWN = (
 
 
 def parse_seconds(text: str) -> float:
-    """Return the sum of the CPU seconds in a command's output.
+    """Return the sum of the CPU times in a command's output, in seconds.
 
-    The output must be one or more numbers of seconds, or have a format in `_KNOWN`. Raises `ValueError` for any other
-    output.
+    The output must be one or more numbers of seconds, such as '12.5 3.1', or contain lines of a format in `_KNOWN`.
+    Raises `ValueError` for any other output.
     """
     numbers = text.split()
     units_per_second = 1.0
@@ -51,7 +51,7 @@ def parse_seconds(text: str) -> float:
 class ServerCpu(ServerCommand):
     """A reader of the servers' CPU time. The user's command prints the seconds used so far (see `parse_seconds`).
 
-    Raises `BAD_SERVER_CPU` if its text is not a command.
+    Raises `BAD_SERVER_CPU` if the text cannot be split into a command.
     """
 
     def __init__(self, command: str) -> None:
@@ -64,11 +64,9 @@ class ServerCpu(ServerCommand):
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Record that the servers run on this machine with `cores` cores.
+        """Record that the servers run on this machine, which has `cores` cores. `machine` is its name in errors.
 
-        Readings that would need more cores are refused.
-
-        `machine` is the machine's name in error texts.
+        Readings that would need more cores are then refused.
         """
         self.is_local = True
         self._max_cores = min(self._max_cores, cores)
@@ -77,9 +75,9 @@ class ServerCpu(ServerCommand):
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails or prints no number. Also raises it if the number is lower than
-        before, because servers have restarted. Also raises it if the number has risen by more than all cores can have
-        used since the first reading, because its unit is then not seconds.
+        Raises `SERVER_CPU_UNREAD` in three cases. The command fails or prints no number. The number is lower than
+        before, because servers have restarted. Or the number has risen by more than all cores can have used since the
+        first reading, because its unit is not seconds.
         """
         began = time.monotonic()
         output = self._output()
@@ -98,7 +96,7 @@ class ServerCpu(ServerCommand):
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the value never changed although the servers did this number of operations."""
+        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed, although `operations` were done."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

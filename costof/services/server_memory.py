@@ -9,17 +9,17 @@ from costof.errors import CostofError, ErrorText
 from costof.format import bytes_text
 from costof.services.server_command import ServerCommand, printed
 
-#: No server uses less memory than this. A smaller number has another unit than bytes.
+#: No server uses less memory than this. A smaller number cannot be in bytes.
 LEAST_BYTES = 200_000
-#: The method (`Memory.methods`) of a reading by the user's command.
+#: The name in `Memory.methods` for memory that was read with the user's command.
 METHOD = "--server-memory"
-#: Units by their lower-case names. As the kernel does, `kB` means 1,024 bytes.
+#: The number of bytes in each unit, by its lower-case name. `kB` means 1,024 bytes, as in the kernel's files.
 UNITS = {"": 1, "b": 1, "kb": 1024, "kib": 1024, "k": 1024, "mib": 1024**2, "m": 1024**2, "gib": 1024**3, "g": 1024**3}
 UNITS |= {"mb": 10**6, "gb": 10**9, "bytes": 1}
 
-#: Known output formats that have memory among other data: for each, the pattern of the line, and the number of bytes of
-#: its unit. The formats are smaps_rollup and status of a process (proc(5)), a property of a systemd service, and the
-#: figure of the process that all of Prometheus' client libraries export.
+#: Known output formats, which contain other data too. For each format: the pattern of the line with the memory, and the
+#: number of bytes in its unit. The formats are /proc/<pid>/smaps_rollup and /proc/<pid>/status (proc(5)), a property of
+#: a systemd service, and a metric of Prometheus' client libraries.
 _KNOWN = (
     (re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE), 1024),
     (re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE), 1024),
@@ -30,10 +30,10 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([a-z]*)(?:\s+|$)", re.IGNO
 
 
 def parse_bytes(text: str) -> int:
-    """Return the sum of the bytes in a command's output.
+    """Return the sum of the amounts of memory in a command's output, in bytes.
 
-    The output must be one or more numbers, each of bytes or with its unit, or have a format in `_KNOWN`. Raises
-    `ValueError` for any other output.
+    The output must be one or more numbers, in bytes or with a unit, such as '1.5 GiB', or contain lines of a format in
+    `_KNOWN`. Raises `ValueError` for any other output.
     """
     for pattern, unit in _KNOWN:
         if matches := pattern.findall(text):
@@ -54,13 +54,13 @@ def parse_bytes(text: str) -> int:
 class ServerMemory(ServerCommand):
     """A reader of the servers' memory. The user's command prints the bytes in use now (see `parse_bytes`).
 
-    Raises `BAD_SERVER_MEMORY` if its text is not a command.
+    Raises `BAD_SERVER_MEMORY` if the text cannot be split into a command.
     """
 
     def read(self) -> int:
         """Run the command and return the bytes that the servers use.
 
-        Raises `SERVER_MEMORY_UNREAD` if the command fails, or prints less than any server uses.
+        Raises `SERVER_MEMORY_UNREAD` if the command fails, prints no number, or prints less than any server uses.
         """
         output = self._output()
         try:

@@ -1,4 +1,4 @@
-"""A user's own server as a service: the part that all server programs and studies share."""
+"""The user's own server (the target) as a service: what all server programs and studies have in common."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ class TargetReadings(Observation):
 
 
 class TargetService(Resource, Service, Generic[ServerT]):
-    """A service that measures one target.
+    """A service for one target.
 
-    If the target's URL requires TLS, arms without TLS are refused unless the user allows them.
+    If the target's URL requires TLS, arms without TLS are refused, unless the user allows them with `--allow-plain`.
     """
 
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The counters that missed all connections of a slice, by name, with the number of these connections.
+        #: Maps each server counter that does not work, because it stayed at 0 in a slice (measured window), to the
+        #: number of connections that it missed.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -53,7 +54,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
         )
 
     def transport(self, arm: PlannedArm) -> Transport:
-        """Return the arm's transport. An arm whose levels set none uses TLS if the target's URL requires it."""
+        """Return the arm's transport (plain or TLS). By default it is TLS if the target's URL requires TLS."""
         usual = Transport(kind="tls") if self.server.tls else PLAIN
         return (arm.settings.transport or usual).trusting(self.server.ca_file)
 
@@ -69,7 +70,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # On a connection without TLS, other people on the network could read the log-in.
+        # Without TLS, other people on the network could read the log-in.
         return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:
@@ -97,10 +98,10 @@ class TargetService(Resource, Service, Generic[ServerT]):
         return Judgement(self.server.mismatch(arm.settings.target, increases, answer), figures)
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.
+        """Return `change` without the counters that missed all connections of a slice. Ignore them from now on.
 
-        Such a counter does not work on this server, or a proxy in front of the server accepts the connections. If such
-        a counter were used, every slice of the run would be discarded.
+        Perhaps such a counter does not work on this server, or a proxy accepts the connections. Every slice (measured
+        window) would be discarded if it were used, because its connections would not be confirmed.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:
@@ -108,7 +109,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
         if change.connections == 0:
             self._uncounted.setdefault(CONNECTIONS, opened)
         by_version = change.tls_connections
-        # A client that does not report its TLS version may not have used TLS.
+        # Check the count of TLS connections only if the client reports that it used TLS.
         if answer.evidence.get("protocol") and by_version is not None and not sum(by_version.values()):
             self._uncounted.setdefault(TLS_CONNECTIONS, opened)
         return self._without_uncounted(change)

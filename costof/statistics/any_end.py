@@ -1,12 +1,12 @@
-"""Intervals of runs that end because of their figures: confidence sequences, which hold at any end.
+"""Confidence sequences: intervals that stay valid even if a run is ended because of its figures.
 
 An ordinary 95 % interval holds only for a planned end. A confidence sequence has an interval after every round. In 95 %
 of runs, all of these intervals contain the truth, so the last one holds whenever a run is ended.
 
-This sequence belongs to Student's t test. Its intervals have all effects that are not excluded by a mixture of
+This sequence belongs to Student's t test. An interval contains all effects that are not excluded by a mixture of
 likelihood ratios over normally distributed effects (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley & Bojinov
-2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). For normal
-differences it is exact after any number of rounds, and the variance need not be known.
+2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). If differences
+are normally distributed, the sequence is exact after any number of rounds. It does not need to know the variance.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: The weight that the mixture gives to its distribution of effects, as a number of rounds. With 1, intervals are
-#: bounded from five rounds on, and their width relative to ordinary intervals hardly changes from 10 to 200 rounds.
+#: The prior weight of the mixture: its effects scatter around 0 as much as means over this number of rounds do. With 1,
+#: intervals are bounded from five rounds on. From 10 to 200 rounds, they are nearly the same multiple of ordinary
+#: intervals.
 MIXTURE_ROUNDS = 1.0
 
 
 @cache
 def widening(rounds: int, freedom: float) -> float:
-    """Return the width of an interval that holds at any end, as a multiple of an ordinary 95 % interval.
+    """Return the width of an interval that is valid whenever a run is ended, divided by that of an ordinary one.
 
-    `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms share their variances.
-    With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
+    Both are 95 % intervals. `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms
+    share their variances. With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)

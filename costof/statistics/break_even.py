@@ -39,7 +39,7 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return from how many operations on a connection on the arm's extra time is below `share` of the control's time.
+    """Return the operations per connection from which the added time is below `share` of the control's time.
 
     A connection with n operations takes C + n q on the control: C to open it, and q for each operation. On the arm it
     takes dC + n dq longer. The added time is below share (C + n q) from n = (dC - share C) / (share q - dq) on. If dq

@@ -4,7 +4,7 @@ Near a server's capacity the share of operations beyond a latency limit rises by
 rate: the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as the rate rises
 (Asmussen, "Applied Probability and Queues", 2003, XIII). So the logarithm of the share is fitted as linear in the
 logarithm of the rate, by the estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn
-1974). This fit is unbiased however strongly the operations of a slice depend on each other. The median of the slices'
+1974). This fit is unbiased even if the operations of a slice depend strongly on each other. The median of the slices'
 percentiles would be biased: in simulated queues it found a capacity that was 2 to 3 % too high.
 
 For programs that print only percentiles, there is no such share. The logarithm of the percentile is then fitted as
@@ -30,9 +30,10 @@ MOST_STEPS, MOST_WINDOWS = 50, 30
 SHOWN_RATIOS = (1 / 3, 3.0)
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0
-#: The slope of common queues near their capacity lies between 8 and 25. In the few slices of a run late operations come
-#: in clusters, so a slope that is fitted freely varies by about 6, and can even have the wrong sign. The penalty of a
-#: squared distance from the usual slope keeps it plausible until the run has shown more.
+#: The slope of common queues near their capacity lies between 8 and 25. In the few slices of a run,
+#: operations beyond the limit come in clusters, so a slope that is fitted freely varies by about 6, and can even have
+#: the wrong sign. A penalty on the squared distance from the usual slope keeps the slope plausible until there are more
+#: slices.
 USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
@@ -87,7 +88,7 @@ def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> 
 
 
 def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[float, float] | None:
-    """Return level and slope of a line by weighted least squares; None if all weight is on one rate."""
+    """Return height (at 0) and slope of a line, by weighted least squares; None if all weight is on one rate."""
     total = weights.sum()
     centre, level = (weights * rates).sum() / total, (weights * heights).sum() / total
     spread = (weights * (rates - centre) ** 2).sum()
@@ -98,7 +99,9 @@ def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[
 
 
 def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray) -> tuple[float, float] | None:
-    """Return the logarithm of the share beyond the limit at rate 0 and its slope; None if none or all are beyond.
+    """Return the logarithm of the share beyond the limit, and its slope; None if none or all operations are beyond.
+
+    `rates` are logarithms relative to the rate for which the share is returned.
 
     The slope maximizes the quasi-likelihood less a penalty (ridge regression: Hoerl & Kennard 1970).
     """
@@ -125,9 +128,9 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
     """Return a capacity for each round; their geometric mean is the capacity.
 
-    A round has too few operations beyond the limit for a fit of its own. Its value is computed from the change of the
-    fit when this round is left out: it is the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly
-    independent, so that a t-interval over them holds.
+    A round has too few operations beyond the limit for a fit of its own. Its value is therefore the jackknife's
+    pseudo-value (Tukey 1958), computed from how the fit changes if the round is left out. Pseudo-values are nearly
+    independent, so that a t-interval over them is valid.
 
     The mean of pseudo-values also corrects the fit's bias. This helps if slices have only percentiles. If operations
     are counted, the correction is left out: in simulated sweeps it increased the error by half.

@@ -1,4 +1,4 @@
-"""Carry-over: how much longer a slice takes after another arm's slice than after its own arm's slice."""
+"""Carry-over: how much higher a slice's figure is after a slice of another arm than after a slice of the same arm."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: The maximum number of sweeps over rounds and arms, and the change below which the sweeps end. Balanced rounds need
-#: one sweep. If slices are missing, a few more sweeps are needed to converge.
+#: The effects of rounds and arms are fitted by iteration: each sweep subtracts the means of rounds and then of arms.
+#: It ends after MOST_SWEEPS, or when a sweep changes no value by TOLERANCE. Only if slices are missing, more than one
+#: sweep is needed.
 MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 

@@ -1,8 +1,8 @@
 """Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
 
-All histograms have the engine's bounds (`record/recorder.rs`), so that they can be added as arrays. A run has tens of
-thousands of histograms. Each has tens of thousands of buckets, but few of these have counts. So all histograms are
-decoded together, and only buckets with counts are stored.
+All histograms have the same buckets as those of the engine, costof's own client (`record/recorder.rs`), so that they
+can be added as arrays. A run has tens of thousands of histograms. Each has tens of thousands of buckets, but few of
+these have counts. So all histograms are decoded together, and only buckets with counts are stored.
 
 The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits per byte, least significant first. A
 positive number is a count, and a negative number is a run of empty buckets. The words with a header are compressed, and
@@ -133,7 +133,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
     indices = np.searchsorted(ends, first, side="right")
     steps = np.where(counts < 0, -counts, 1)
     before = np.cumsum(steps) - steps
-    # Count the buckets of each histogram from 0 again.
+    # Number the buckets within each histogram from 0.
     places = before - before[np.searchsorted(indices, indices)]
     nonempty = counts > 0
     return indices[nonempty], places[nonempty], counts[nonempty]

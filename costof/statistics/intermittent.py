@@ -3,11 +3,11 @@
 A cost in one slice of ten moves the mean by a tenth of the cost, but widens the mean's interval by more. So the effect
 may stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices.
 
-Disturbances of the machine affect the arm, its control and the control's replicate alike. The test is therefore a
-randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random which of the
-three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for outliers. It
-repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that of Phipson &
-Smyth 2010.
+Disturbances of the machine affect the arm, its control and the control's identical copy (replicate) alike. The test is
+therefore a randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random
+which of the three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for
+outliers. It repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that
+of Phipson & Smyth 2010.
 
 A cost that is equal in all rounds does not count, since each arm is compared with its own median.
 """
@@ -24,14 +24,14 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: A slice is an outlier if it lies this many robust standard deviations above its arm's median, and by at least `LEAST`
-#: (a difference of logarithms).
+#: Each slice is compared with its arm's median. It is an outlier if its distance above the median exceeds the mean
+#: distance of the other two slices of the round by this many robust standard deviations, and by at least `LEAST` (a
+#: difference of logarithms).
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH. The total is chosen so that about DRAWS_BEYOND
-#: draws exceed the arm if the p-value equals the error rate, but is at most MOST_DRAWS. With so many draws, the p-value
-#: is known to about a third of its size.
+#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in total. If the p-value equals
+#: the error rate, about DRAWS_BEYOND draws exceed the arm. These suffice to know the p-value to a third of its size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -40,10 +40,11 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """The outlying slices of an arm: `slices` out of all `of` slices.
+    """The outliers among the slices of an arm.
 
-    Their median is `times` times the median of the arm's other slices. For comparison, `usual` out of `usual_of` slices
-    of the control and its replicate are outliers.
+    - `slices` of the arm's `of` slices are outliers.
+    - `times` is the median of the outliers divided by the median of the arm's other slices.
+    - For comparison, `usual` of the `usual_of` slices of control and replicate are outliers.
     """
 
     slices: int
@@ -71,7 +72,7 @@ def intermittent(
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # The excess of each of arm, control and replicate over the mean of the other two.
+    # For arm, control and replicate: how far each exceeds the mean of the other two in the same round.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
     # The limit for outliers grows with an arm's scatter, but is at least the limit of the arm with the median scatter.

@@ -153,9 +153,9 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s that the data do not
-    exclude, because the interval of the mean of `part - s * whole` contains 0. The interval needs no resampling, and it
-    widens as the whole gets small.
+    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s
+    for which the interval of the mean of `part - s * whole` contains 0. The interval needs no resampling, and it widens
+    as the whole gets small.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # The means' variances and covariance, times the square of the quantile.

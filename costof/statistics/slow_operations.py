@@ -1,12 +1,11 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
-A cost in one operation of ten moves each slice's mean by a tenth of itself, which noise between slices may hide. The
-share of slow operations within a slice has little of that noise. Operations of one slice are not independent, so a
+If one operation of ten costs 1 ms more, the mean of a slice rises by only 0.1 ms, which noise between slices may hide.
+The share of slow operations within a slice has little of that noise. Operations of one slice are not independent, so a
 t-test compares the shares round by round (Bennett et al. 2002 on rates of clusters).
 
 A cost that affects all operations alike is not detected here. It raises the median, and so also the limit above which
-an operation is slow. The distance from the median to the limit is a share of the median. If an arm is faster than the
-control, it is a share of the control's median.
+an operation is slow. This limit is the median plus half of the arm's or of the control's median, whichever is longer.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: An operation is slow if it exceeds the median of its slice by more than this share of that median. If the control's
-#: median is longer, it is this share of the control's median.
+#: An operation is slow if it exceeds the median of its slice by more than this share of the arm's or of the control's
+#: median, whichever is longer.
 SLOWER = 0.5
 #: The minimum difference between an arm's and the control's share of slow operations that is reported. For smaller
 #: differences, the percentiles are enough.
@@ -36,7 +35,7 @@ ERROR_RATE = 0.05
 
 @dataclass(frozen=True)
 class SlowOperations:
-    """Shares of slow operations: the arm's share, and the share of control and replicate together (`usual`)."""
+    """Shares of slow operations: the arm's share, and the mean share of control and identical copy (`usual`)."""
 
     share: float
     usual: float

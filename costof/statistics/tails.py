@@ -1,7 +1,7 @@
 """Percentiles of an arm's operations, with intervals over rounds.
 
 A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
-bootstrap (Davison & Hinkley 1997, 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
+bootstrap (Davison & Hinkley 1997, section 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
 percentile from the sum of their histograms. If the servers were restarted, it draws whole starts of the servers.
 """
 
@@ -28,7 +28,7 @@ CURVE = (
     1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99, 99.3, 99.5, 99.7, 99.8, 99.9,
     99.95, 99.99,
 )  # fmt: skip
-#: Width of a histogram's bucket, relative to its time (at most).
+#: The maximum width of a histogram's bucket, divided by the times in it.
 RESOLUTION = 1 / HALF
 #: The smallest error probability of a band at a single percentile. With 0, the band would be infinitely wide.
 LEAST_LEVEL = 1e-9
@@ -95,9 +95,9 @@ def places_on_curve(operations: int) -> list[int]:
 def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
     """Return arm minus control at each percentile, with a band that contains all true differences in 95 % of runs.
 
-    The band is the same number of standard errors wide at all percentiles: so many that it contains the whole curve of
-    95 % of the resamples (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous confidence bands: Theory,
-    implementation, and an application to SVARs").
+    At all percentiles, the band is the same number of standard errors wide. This number is the smallest with which 95 %
+    of the resampled curves lie wholly within the band (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous
+    confidence bands: Theory, implementation, and an application to SVARs").
 
     With few `units` (rounds, or starts of the servers), this number is too small. It is corrected as in
     `bootstrap_shares`: a quantile of the normal distribution is replaced by the quantile of Student's t at the same

@@ -2,8 +2,8 @@
 
 The mean counts every round, since a stall that happens again costs again. Readers nevertheless need to know that one
 round makes most of a cost, or that only one round makes its interval include 0. They also compare figures that are
-printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio,
-which is the mean ratio of the rounds.
+printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio
+(the mean ratio of the rounds), which looks like an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
-    """The rounds that dominate a mean over rounds. If no rounds dominate it, the figures are those of all rounds."""
+    """The rounds that dominate a mean over rounds, and the figures in these rounds and in the others.
+
+    `rounds` may be empty although rounds are uneven. Then `low`, `high` and `quotient_without` cover all rounds.
+    """
 
     rounds: list[int] = Field(
         description="Numbers, from 1, of the rounds (or starts) that are far from the others; empty if there are none, "
@@ -58,8 +61,8 @@ def disagrees(
 ) -> bool:
     """Return whether a ratio contradicts the difference and the two means that are printed beside it.
 
-    It does if it differs from the quotient of the means by more than the share `least`. It also does if the interval of
-    the difference includes 0, but the interval of the ratio does not include 1.
+    A ratio contradicts them if it differs from the quotient of the means by more than the share `least`, or if the
+    interval of the difference includes 0 but the interval of the ratio does not include 1.
     """
     if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
         return False
@@ -83,8 +86,8 @@ def uneven_rounds(
 ) -> UnevenRounds | None:
     """Return the rounds that dominate the mean difference; None if none do. `numbers` are the numbers of the rounds.
 
-    They dominate it if the difference disagrees clearly with the ratio or with the trimmed mean, or if its interval
-    includes 0 although that of the trimmed mean does not.
+    Rounds dominate it in two cases. Either the mean difference disagrees clearly with the ratio or with the trimmed
+    mean. Or the interval of the mean difference includes 0, although that of the trimmed mean does not.
     """
     if len(values) < FEWEST_ROUNDS:
         return None
@@ -114,7 +117,7 @@ def uneven_rounds(
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     """Return the places of the rounds that are far from the others, in order.
 
-    The result is empty if they are more than a trimmed mean leaves out at one end.
+    Return [] if there are more of them than a trimmed mean leaves out at one end: so many are no exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]

@@ -36,7 +36,7 @@ class Units:
         return [unit + 1 for unit in dict.fromkeys(map(self.unit, sorted(rounds)))]
 
     def grouped(self, numbers: Mapping[int, float]) -> list[list[float]]:
-        """Return numbers grouped by unit, in the order of the rounds."""
+        """Return one list of numbers for each unit (round or start), in the order of the rounds."""
         groups: dict[int, list[float]] = {}
         for number in sorted(numbers):
             groups.setdefault(self.unit(number), []).append(numbers[number])

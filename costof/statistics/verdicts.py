@@ -1,13 +1,13 @@
 """Verdicts on the effects of a run, with control of false claims.
 
-Three tests apply to each effect:
+The margin of a metric is the largest effect that is too small to matter. Three tests apply to each effect:
 
 - Is there an effect? A two-sided t-test. If so, the verdict is 'costs' or 'saves'.
 - Is the effect within the margin on both sides? Two one-sided tests (Schuirmann 1987). If so, the verdict is 'no
   difference above the margin'. It takes precedence over 'costs' and 'saves', since such an effect is too small to
   matter.
-- Is the cost below the margin? A one-sided test. If so, and the other tests are negative, the verdict is 'no cost above
-  the margin'.
+- Is the cost below the margin? A one-sided test. If so, and neither of the tests above is significant, the verdict is
+  'no cost above the margin'.
 
 The p-values of each test are adjusted for the number of effects. For headline effects, Holm's method keeps the chance
 of any false claim in a run to 5 %. For all other effects, Benjamini and Hochberg's method keeps the share of false
@@ -69,11 +69,11 @@ class Contrast:
 
     - `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is
       no margin.
-    - `noise`: the relative difference between the control and its replicate. A smaller effect is no cost.
+    - `noise`: the relative difference between the control and its identical copy. A smaller effect is no cost.
     - `difference`: the mean difference, if the effect is reported with a difference and a ratio. If the difference's
       interval contains 0, the verdict is neither 'costs' nor 'saves', because these would contradict the reported
       difference.
-    - `noise_difference`: the difference between the control and its replicate, in the unit of `difference`.
+    - `noise_difference`: the difference between the control and its identical copy, in the unit of `difference`.
     """
 
     change: Mean
@@ -87,7 +87,7 @@ class Contrast:
 
     @property
     def cost(self) -> float:
-        """The change, positive if the arm is worse."""
+        """The change with such a sign that a positive number means that the arm is worse."""
         return self.change.value if self.better == "lower" else -self.change.value
 
     @property
@@ -245,8 +245,8 @@ def smallest_detectable(
     """Return the smallest relative cost that the run could have detected.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. A cost below the
-    difference between the control and its replicate cannot be detected. `detected_in` is the share of runs like this
-    one that detect a cost of this size.
+    difference between the control and its identical copy cannot be detected. `detected_in` is the share of runs like
+    this one that detect a cost of this size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     # The upper end of a two-sided interval of this confidence is the quantile `detected_in`.

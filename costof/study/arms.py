@@ -1,4 +1,7 @@
-"""Arms: the combinations of levels that a run compares, from a study, a profile and the levels that the user chose."""
+"""Arms: the configurations that a run compares. Each is a combination of levels, such as TLS 1.3 with an RSA key.
+
+The levels come from a study, a profile and the user's options.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ CONTEXT_SIGN = "@"
 
 
 class PlannedArm(Model):
-    """An arm of a run. `baseline` is the name of the control that it is compared with; None for a control."""
+    """A configuration that a run compares. `baseline` is the name of the control to which its cost is relative.
+
+    `baseline` is None for a control.
+    """
 
     name: str
     label: str
@@ -28,14 +34,15 @@ class PlannedArm(Model):
 
     @property
     def protection(self) -> str:
-        """The arm's name without its context."""
+        """The arm's name without its context, such as 'tls' for 'tls@us-eu'."""
         return self.name.split(CONTEXT_SIGN)[0]
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
-    """Return the control, its replicate, and one arm for each valid combination of the chosen levels, in each context.
+    """Return the control, its replicate (identical copy), and an arm for each valid combination of the chosen levels.
 
-    The control is always included, since every cost is relative to it. A factor that does not apply to an arm (a key
+    A run with several contexts, such as distances, has the control, its replicate and the other arms in each context.
+    The control is always included, because every cost is relative to it. A factor that does not apply to an arm (a key
     size without TLS) is absent from the arm's levels. An arm's name consists of its main level, every level that varies
     in this run, and its context if the run has several.
 
@@ -76,15 +83,18 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
 
 
 def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
-    """Return the levels of `every` whose factor's condition `when` is fulfilled, in the study's order."""
+    """Return the levels of those factors that apply: a factor applies if the levels fulfil its condition `when`.
+
+    The result has the study's order of factors.
+    """
     return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
-    """Return a context's name.
+    """Return a context's name, such as 'us-eu' or 'us-eu, data-on-disk'.
 
-    The name consists of the distance, if the run has several distances, and of each other level that differs from the
-    first context's level.
+    The name has the distance if the run has several distances. For any other context factor, it has the factor and the
+    level if the level differs from that in the run's first context.
     """
     parts = []
     for name, level in shared.items():
@@ -96,7 +106,7 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of applicable levels, without excluded combinations and the control's combination."""
+    """Return all combinations of applicable levels, except the control's and those that the study excludes."""
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
@@ -145,10 +155,10 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Return whether the labels of arms must name this factor, for which the user chose `levels`.
+    """Return whether the labels of arms must name the factor `name`, for which the user chose `levels`.
 
-    They must if the user chose a single level, and this level is not the first one that is measured by default. Labels
-    never have to name the main factor, a context factor (such as the distance), or the level `AS_SERVED`.
+    They must if the user chose a single level that is not the first of the default levels. They never name the main
+    factor, a context factor (such as the distance), or the level `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]

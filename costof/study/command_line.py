@@ -33,16 +33,17 @@ def command_line(plan: Plan, rounds: int) -> str:
     words += [*_load(plan)]
     words += ["--client", plan.client] if plan.client is not None else []
     words += ["--hosts", plan.hosts] if plan.hosts is not None else []
-    # On a target, the option needs a command, which plans have only without probable passwords.
+    # On a target, --memory also needs --server-memory, whose command the plan does not store completely: it leaves out
+    # what may be a password.
     words += ["--memory", str(plan.memory)] if plan.memory and plan.target is None else []
     words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
     return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])
 
 
 def _settings(plan: Plan) -> Iterator[str]:
-    """Yield an option for each factor whose levels differ from the profile's.
+    """Yield `--set` for each factor whose levels differ from those that the profile measures.
 
-    Yield nothing if the run has exactly the arms that the profile has without options.
+    Yield nothing if the run has exactly the arms that it would have without options.
     """
     study, profile = plan.study, plan.study.profiles[plan.profile]
     usual = plan_arms(study, profile, {})
@@ -78,7 +79,7 @@ def _versus(plan: Plan) -> Iterator[str]:
         for command in commands[:1] if len(set(commands)) == 1 else commands:
             yield from [option, command] if command else []
     yield from ["--setup-each"] if any(each.before for each in settings) else []
-    # One of a command's warm-up runs is its slice in the warm-up round, so add 1.
+    # Add 1, because the plan does not count the warm-up run that takes place in the warm-up round.
     yield from ["--warmup", str(program.first_warmup + 1)] if program.first_warmup else []
     yield from ["--warmup-each", str(program.warmup)] if program.warmup else []
     yield from ["--read", program.read] if program.read else []

@@ -9,9 +9,10 @@ from pydantic import ValidationError
 from costof.instruments.commands.readers import Figure
 from costof.instruments.commands.settings import CommandProgram
 
-#: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
+#: Prefix of `Metric.phase` for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
-#: In a study of commands: the kind of its service, and also the view and the kind of its workloads.
+#: In a study of commands, this is the kind of the service, and also the kind and the view (who measures) of each
+#: workload.
 COMMAND = "command"
 #: Fields that the file of a study of commands may omit, by the name of the model.
 OPTIONAL_FIELDS = {
@@ -19,10 +20,10 @@ OPTIONAL_FIELDS = {
     "Factor": ("label", "default"),
     "Workload": ("label", "view", "kind"),
 }
-#: Default seconds of a slice. The first number is for a program that takes a duration, the second for a program that
-#: runs repeatedly.
+#: Default seconds of a slice (a measured window). The first number is for a program that takes a duration, the second
+#: for a program that runs repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
-#: The maximum number of runs in a slice. No slice reaches it, so each slice ends after its seconds.
+#: So many runs that no slice (measured window) reaches this limit. Each slice therefore ends after its seconds.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {
@@ -89,8 +90,8 @@ def _metrics(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the metrics of a program: the figures that it prints, its run time, its CPU time and its memory.
 
-    The run time is a headline metric only if no printed figure is one. A program that takes a duration has no metric
-    for its run time.
+    The run time is a headline metric (one that answers the study's question) only if no printed figure is one. A
+    program that takes a duration has no metric for its run time.
     """
     figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in program.all_figures.items()}
     if not program.takes_duration:

@@ -31,7 +31,7 @@ def load_study(name: str) -> Study:
 def _read(file: Path) -> Study:
     name = file.stem
     try:
-        # `read_study` rejects any other name, so the content of its file does not matter.
+        # Do not read a file with an invalid name: `read_study` rejects the name, whatever the content.
         content = read_content(file) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)

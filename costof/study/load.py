@@ -1,4 +1,4 @@
-"""Loads: a study at a given rate of requests, instead of at the capacity of its servers.
+"""Loads: measure a study at a given rate of requests, instead of sending requests as fast as the servers answer.
 
 A closed loop measures capacity: it sends its next request when the last one is answered, so a slower arm gets fewer
 requests. In an open loop, clients arrive independently of each other, and latency counts from the arrival. In a partly
@@ -92,7 +92,10 @@ class Pool(Model):
 
     @property
     def in_words(self) -> str:
-        """The load as text: '2,000 queries a second over 50 open connections', '… whose users think …'."""
+        """The load as text: '2,000 queries a second over 50 open connections'.
+
+        Or: '50 open connections whose users think for 10 ms before each query'.
+        """
         one, several = self.operation
         connections = f"{self.connections:,} open connection{'' if self.connections == 1 else 's'}"
         if self.operations_per_second is None:
@@ -245,7 +248,7 @@ def _milliseconds(text: str) -> float:
 def pooled_workload(study: Study) -> str:
     """Return the name of the workload whose operations `--pool` repeats.
 
-    It is the first workload that the engine measures on open connections.
+    It is the first workload that the load generator (the engine) measures on open connections.
     """
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
@@ -254,24 +257,24 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: The length of a slice at a load: the time in which this many connections or operations arrive, within two limits in
-#: seconds.
+#: A slice (a measured window) at a load is so long that this many connections or operations arrive in it on average.
+#: Its length is limited to between the two numbers of seconds.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: The name of the server that clients connect to, by kind of service. It is "server" for all other kinds.
+#: By kind of service: the role (as in 'cpu.balancer') of the server that clients connect to. The default is "server".
 SERVING_ROLES = {"http": "balancer"}
 
 
 def at_load(study: Study, load: Load) -> Study:
-    """Return the study with the load as its only workload. A study of commands is returned unchanged."""
+    """Return the study with only one workload, which produces the load. A study of commands is returned unchanged."""
     if isinstance(load, CommandRate):
         return study
     replaced = {name for name, factor in study.factors.items() if factor.replaced_by_load}
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # No slice reaches this limit on operations, so the slice ends after its seconds.
+    # No slice (measured window) reaches this limit on operations, so the slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {
@@ -280,7 +283,7 @@ def at_load(study: Study, load: Load) -> Study:
         "clients": {},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # All other sections need workloads that the load has replaced.
+        # Leave out the study's other report sections, because they need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -302,9 +305,10 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return the factor. Options that its levels set for the workload `base` apply to the load's workload instead.
+    """Return a copy of the factor for the load's workload, which replaces the workload `base`.
 
-    The option `workers` is dropped, because the load sets the number of workers.
+    The options that the factor's levels set for `base` now apply to the load's workload. Only the option `workers` is
+    dropped, because the load sets the number of workers.
     """
 
     def options(by_workload: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -344,7 +348,7 @@ def _workload(study: Study, load: Arrivals | Pool, base: str) -> Workload:
         label="connections of clients that arrive independently",
         view="wire",
         kind="connect",
-        # Further clients wait until one of these connections ends. Their wait counts as latency.
+        # At most this many connections are open at once. Further clients wait, and their wait counts as latency.
         workers=study.connections,
         first_operation=load.queries_per_connection > 0,
         further_operations=max(0, load.queries_per_connection - 1),
@@ -368,7 +372,10 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 
 
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
-    """Return the metric of an operation, and the metrics of the workload `base` that servers report."""
+    """Return the metrics of a study at this load, by name.
+
+    They are the time of the load's operation, and the figures that servers report for the workload `base`.
+    """
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"
     server_metrics = {

@@ -14,7 +14,7 @@ from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
-#: Limits of --restarts. An interval needs at least two starts.
+#: Limits of --restarts. A confidence interval needs at least two starts.
 FEWEST_STARTS, MOST_STARTS = 2, 1000
 _REUSED = re.compile(r"\breused (query|get|set)\b")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -104,7 +104,7 @@ def parse_precision(text: str) -> float:
     return value
 
 
-#: Units in which a limit may be written, by the unit of its metric, each with its size in the metric's unit.
+#: For each unit of a metric: the units in which a limit may be written, each with its size in the metric's unit.
 UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}
 PERCENT = "%"
 _LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")
@@ -148,9 +148,9 @@ def _metrics(study: Study, name_or_label: str) -> list[str]:
 
 
 def _present_label(label: str) -> str:
-    """Return a label in lower case and in its present form.
+    """Return a label in lower case, with old wording replaced by the present one.
 
-    Older runs say 'reused query' for 'query on open connection'. A user can name a metric of any run by either.
+    Older runs say 'reused query' for 'query on open connection'. Users may write either label, for any run.
     """
     return _REUSED.sub(r"\1 on open connection", label.casefold())
 

@@ -55,8 +55,8 @@ CLIENT_CPU = f"{CPU_PREFIX}client"
 WORKLOAD = "client"
 #: Limits of --memory. Fewer connections change a server's memory too little to be measured.
 FEWEST_IDLE, MOST_IDLE = 100, 20_000
-#: Kinds of service that cannot be measured with --memory: commands open connections of their own, and in a replica set
-#: the memory of a connection does not depend on what the study varies.
+#: Kinds of service that cannot be measured with --memory. Commands open connections of their own. In a replica set, the
+#: study varies nothing that changes the memory of a connection.
 WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
 #: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
 #: own.
@@ -144,7 +144,7 @@ class Plan(Model):
 
     @property
     def controls(self) -> list[PlannedArm]:
-        """The controls, one for each context."""
+        """The controls (arms without the protection), one for each context, such as a distance."""
         return [arm for arm in self.arms if arm.control]
 
     @property
@@ -159,12 +159,12 @@ class Plan(Model):
 
     @property
     def left_out(self) -> list[str]:
-        """Labels of workloads that a run on several hosts leaves out, since hosts have no application drivers."""
+        """Labels of workloads that this run leaves out, because hosts (--hosts) cannot run application drivers."""
         return [each.label for each in self.study.workloads.values() if self.hosts is not None and each.view == "app"]
 
     @property
     def may_shorten_slices(self) -> bool:
-        """True if shorter slices would allow more rounds."""
+        """True if shorter slices (measured windows) would allow more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
         return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
 
@@ -209,7 +209,10 @@ class Plan(Model):
         return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
-        """Return the load of an arm: if the run has several loads, that of the arm's context."""
+        """Return the load under which an arm is measured; None without a load.
+
+        If the run has several loads, the arm's level of the factor `LOAD` says which.
+        """
         if self.load is None or not self.rates:
             return self.load
         return self.load.at_rate(float(arm.levels[LOAD]))
@@ -225,7 +228,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key of the arm's slice size in `slices`.
+        """Return the key under which `slices` has the size of the arm's slices (measured windows).
 
         Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
         """
@@ -253,7 +256,7 @@ class Plan(Model):
         }
 
     def client_load(self, arm: PlannedArm) -> ClientLoad:
-        """Return the load of the run's client on an arm."""
+        """Return what the load generator of `--client` does on an arm: test, connections, records and distance."""
         program = client(str(self.client))
         use = self.study.clients.get(program.program)
         connections = self.workers(use.like, arm) if use is not None else program.connections
@@ -262,7 +265,10 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """The statements of an operation that the run's client reports, by class; empty without a client."""
+        """The number of statements in an operation of `--client`'s load generator, by class such as 'read'.
+
+        It is {} without `--client`.
+        """
         if self.client is None:
             return {}
         program = client(self.client)
@@ -296,7 +302,7 @@ class Options:
     memory: str | None = None
     at_least: int | None = None
     at_most: int | None = None
-    """The minimum and maximum number of rounds in place of the profile's numbers.
+    """`at_least` and `at_most` are the minimum and maximum number of rounds; None means the profile's number.
 
     The run measures the minimum number even if that takes longer than the budget.
     """
@@ -337,9 +343,14 @@ def resolve(study: Study, options: Options) -> Plan:
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
+    slices = profile.slices
+    if sweep is not None:
+        sweep = sweep.fit(budget_seconds, len(arms))
+        seconds = sweep.seconds(sweep.middle)
+        slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
-        # needs.
+        # Extend the profile's budget if necessary. A load determines the length of slices (measured windows), so the
+        # profile's budget may be too short for the number of rounds without which no effect gets a verdict.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -351,7 +362,7 @@ def resolve(study: Study, options: Options) -> Plan:
         profile=options.profile,
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
         arms=arms,
-        slices=profile.slices,
+        slices=slices,
         budget_seconds=budget_seconds,
         precision=precision,
         starts=starts,
@@ -394,7 +405,9 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
 
 def _idle_connections(study: Study, options: Options) -> int:
-    """Return the number of --memory, or the usual one for a target's --server-memory; 0 without these options.
+    """Return the number of idle connections with which the memory of a connection is measured; 0 if it is not.
+
+    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`.
 
     Raises `BAD_NUMBER`, `NO_MEMORY` and `MEMORY_NEEDS_COMMAND`.
     """
@@ -411,9 +424,9 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the seconds for one round more than a verdict needs.
+    """Return the time for the minimum number of rounds that an effect's verdict needs, and for one more round.
 
-    Each slice takes `overhead` seconds besides measuring.
+    Each slice takes `overhead` seconds in addition to its measured time.
     """
     from costof.statistics.intervals import FEWEST_ROUNDS
 
@@ -422,7 +435,6 @@ def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead:
 
 
 def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
-    """Return the study adapted to the target, the load and the client of the options."""
     if options.offered is not None:
         study = _with_supported_levels(study, options.offered)
     if load is not None:

@@ -23,21 +23,21 @@ FAR = "@far"
 #: The kind of a service that consists of one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-#: The level of a factor that costof leaves as it is on the target's server: it changes no setting.
+#: The level of a factor whose setting on the user's own servers (the target) costof leaves unchanged.
 AS_SERVED = "as served"
 UNITS_OF_PHASES = ("ms", "us", "per_second")
-#: A metric's phase for the whole slice, from its start to the end of its last operation.
+#: The value of `Metric.phase` for a figure of the whole slice (the measured window), from its start to the end of its
+#: last operation.
 WHOLE_SLICE = "slice"
-#: Prefix of a metric's phase for a figure that servers report for a slice, such as 'server.primary_cpu'
+#: Prefix of `Metric.phase` for a figure that servers report for a slice, such as 'server.primary_cpu'
 #: (`Service.judge`).
 SERVER_PREFIX = "server."
-#: Prefix of a metric's phase for the mean CPU time of an operation in one role, such as 'cpu.gateway' for the time that
-#: the gateway uses.
+#: Prefix of `Metric.phase` for the CPU time that one process uses for an operation on average, such as 'cpu.gateway'.
 CPU_PREFIX = "cpu."
 
 
 class Metric(Model):
-    """A figure of one workload: usually the mean time of one phase, in `unit`.
+    """A figure of one workload: usually the mean time, in `unit`, of one phase (a timed part of an operation).
 
     With the unit 'per_second' the figure is a rate, computed from the mean time: the operations that one worker
     performs in a second or, if `all_workers` is true, that all workers perform together. Other values of `phase`:
@@ -112,7 +112,7 @@ class Published(Model):
         return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
 
 
-#: Placeholder for the level's name in a factor's `each`.
+#: The text that stands for the level's name in the field `each` of a factor, which has the effects of every level.
 LEVEL = "{level}"
 
 
@@ -185,9 +185,10 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 
 
 class Level(CommandLevel):
-    """The effects of one level of a factor. The `label` of a level of the main factor names an arm.
+    """What one level of a factor (such as 'tls') changes in client, server and lab.
 
-    The fields are those of `ArmSettings` before merging. No code refers to a level by its name, only to these effects.
+    An arm has several levels; their fields are merged into its `ArmSettings`. No code refers to a level by its name,
+    only to these fields. The `label` of a level of the main factor names an arm.
     """
 
     label: str = ""
@@ -206,7 +207,7 @@ class Level(CommandLevel):
 
     @property
     def exists_only_on_target(self) -> bool:
-        """True if only a user's own servers have it, such as their pooler. Others say what a lab does instead."""
+        """True if only the user's own servers can have this level, such as their own pooler, and no lab can."""
         return bool(self.target) and not self.lab
 
 
@@ -216,7 +217,7 @@ def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
 
 
 class Factor(Model):
-    """A factor of the experiment.
+    """A factor of the experiment: something that a study varies, such as the key, with its levels.
 
     `when` names levels of other factors without which the factor does not apply: a key size needs TLS.
 
@@ -283,14 +284,15 @@ class Factor(Model):
     def phrase(self, level: str) -> str:
         """Return words for a level in a sentence, such as 'an ECDSA key'.
 
-        Without such words in the study, they are the factor's label and the level.
+        If the study has no such words, return the factor's label and the level.
         """
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
         """Return whether `level` is a level of the factor.
 
-        It may be a name, for a distance a number of milliseconds, and for a factor of `paths` an absolute path.
+        The study names the levels. A distance may also be a number of milliseconds, such as '20'. A level of a factor
+        with `paths` may also be an absolute path.
         """
         if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
             return True
@@ -307,7 +309,7 @@ def round_trip_ms(level: str) -> float | None:
 
 
 class Workload(Model):
-    """The operations of a slice.
+    """The operations that a slice (a measured window) performs.
 
     `view` says who performs the operations: 'wire' the engine, 'app' an application's driver, 'command' a program of
     the user's.
@@ -355,7 +357,7 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if slices of the workload must not be shorter than planned."""
+        """True if slices (measured windows) of the workload must not be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property
@@ -370,7 +372,10 @@ class Workload(Model):
 
     @property
     def instrument(self) -> str:
-        """The name of the instrument that measures the workload: its driver or, without one, its view."""
+        """The name of the instrument that measures the workload, such as 'wire' for the load generator.
+
+        It is the name of the workload's driver or, without one, the workload's view.
+        """
         return self.driver or self.view
 
 
@@ -387,7 +392,7 @@ class SliceSize(Model):
 
 
 class Profile(Model):
-    """The extent of a run. `factors` replaces default levels of the study's factors."""
+    """How much a run measures, such as its time budget. `factors` replaces default levels of the study's factors."""
 
     description: str
     budget: str
@@ -533,7 +538,7 @@ class Study(Model):
 
     @property
     def wire_connect(self) -> str | None:
-        """The name of the workload in which the engine opens connections; None if the study has none."""
+        """The name of the workload in which the load generator opens connections; None if the study has none."""
         names = (name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
         return next(names, None)
 

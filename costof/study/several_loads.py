@@ -1,6 +1,7 @@
-"""Several loads: a study at each load of a list or a range, as the levels of a factor that the control shares.
+"""Several loads in one run: a study is measured at each load of a list or a range, such as `--load 100/s,300/s`.
 
-The factor is a context, so each load has a control of its own, and the slices of all loads alternate in each round.
+The loads are levels of a context factor (a factor that applies to the control too). So each load has its own control
+(the arm without the protection), and the measurements of all loads alternate in each round.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from costof.study.sweep import is_latency_limit, parse_range, split_range
 
 #: The name of the factor whose levels are the loads.
 LOAD = "load"
-#: The number of loads that a range without a limit on latency stands for.
+#: The number of loads that are measured for a range (`--load 100/s..300/s`) without a limit on latency.
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
-#: The length of a slice: the time in which this many connections or operations arrive at the lowest load, within two
-#: limits in seconds. Slices are shorter than in a run at a single load, because each round has a slice of each arm at
-#: each load.
+#: A slice (measured window) is so long that this many connections or operations arrive in it on average at the lowest
+#: load. Its length is limited to between the two numbers of seconds. Slices are shorter than in a run at a single load,
+#: because each round has a slice of each arm at each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
-#: Seconds of overhead of a slice, for the time that a verdict takes.
+#: Seconds that a slice (measured window) takes in addition to its measured time, used to estimate how long a run takes
+#: until a verdict.
 OVERHEAD_SECONDS = 0.5
 
 
 def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> list[float]:
-    """Return the loads that --load lists, in ascending order.
+    """Return the loads that --load lists, in ascending order; [] if --load is a single load.
 
-    A range without a limit on latency stands for loads at equal ratios. The result is [] for a single load, and for a
-    range with a limit, in which the capacity is to be found. Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
+    A range without a limit on latency stands for loads at equal ratios. For a range with a limit on latency, return [],
+    because such a run searches for the capacity (`sweep.py`). Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
     """
     text = requested.rate or ""
     if split_range(text) is not None:
@@ -42,7 +44,7 @@ def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> 
 
 
 def _spread(least: float, most: float) -> list[float]:
-    """Return loads at equal ratios from `least` to `most`. Those between them are rounded to two digits."""
+    """Return loads at equal ratios from `least` to `most`. The loads between these two are rounded to two digits."""
     step = math.log(most / least) / (LOADS_OF_A_RANGE - 1)
     between = (float(f"{least * math.exp(step * count):.2g}") for count in range(1, LOADS_OF_A_RANGE - 1))
     return sorted({least, most, *(each for each in between if least < each < most)})
@@ -53,9 +55,9 @@ def level_of(per_second: float) -> str:
 
 
 def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
-    """Return a study that is at one load already with several loads, as the levels of a context.
+    """Return the study with a context factor whose levels are these `loads`.
 
-    Raises `FACTOR_NAMED_LOAD`.
+    `study` must already have the single load `load`. Raises `FACTOR_NAMED_LOAD`.
     """
     if LOAD in study.factors:
         raise CostofError(ErrorText.FACTOR_NAMED_LOAD, study=study.name, factor=LOAD)
@@ -68,7 +70,8 @@ def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
         "factors": {**study.factors, LOAD: factor},
         "profiles": {name: _with_short_rounds(study, each, load, loads[0]) for name, each in study.profiles.items()},
     }
-    # The sections of a load compare two operations at one load. A study of commands keeps its own.
+    # Drop the report sections that the single load has added, since they compare two operations at one load. A study of
+    # commands has only sections of its own, and keeps them.
     return study.model_copy(update=changes if isinstance(load, CommandRate) else {**changes, "sections": {}})
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: runs over a range of loads that find how much load each arm carries within a limit on latency.
+"""Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
 The maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about other loads. A
 service is sized by its capacity: the highest load at which it still keeps a limit, such as a p99 of 10 ms.
@@ -15,14 +15,24 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
 from costof.study.commands import FIGURE_PREFIX
-from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
+from costof.study.load import (
+    CONNECTION,
+    FIRST_QUERY,
+    QUERY,
+    WORKLOAD,
+    Arrivals,
+    CommandRate,
+    Load,
+    RequestedLoad,
+    parse_rate,
+)
 from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
 #: The largest relative cost that counts as none.
 MARGIN = 0.05
 RANGE_SIGN = ".."
-#: The range must allow a search: its ends differ at least by this factor.
+#: The minimum ratio of the upper end of a range to its lower end. Within a narrower range there is nothing to search.
 LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
@@ -30,12 +40,18 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: The number of operations beyond the limit that a slice at the capacity should have, so that their share is known.
+#: The number of operations that should exceed the limit in a slice (measured window) at the capacity. With fewer, the
+#: slice would say too little about their share.
 BEYOND_IN_SLICE = 5
-#: The number of slices, each at another rate, that a round has of each arm.
+#: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
-#: The shortest and the longest slice of a sweep in seconds.
+#: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
+#: A sweep with a budget takes at most this long, or its budget if that is longer. To that end its slices may become as
+#: short as `LEAST_SECONDS`. Each slice takes `OVERHEAD_SECONDS` in addition to its measured time.
+SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
+#: The search during the warm-up ends when the upper end of an arm's range is at most this multiple of its lower end.
+CLOSE = 1.1
 
 
 class LatencyLimit(Model):
@@ -52,7 +68,7 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The command's figure that is limited; None if the times of single operations are known."""
+        """The name of the command's figure that has this limit; None if the times of single operations are known."""
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -66,7 +82,7 @@ class LatencyLimit(Model):
 
 
 class Sweep(Model):
-    """A range of loads, in connections or operations a second, and the limit that tells which loads are carried."""
+    """A range of loads, in connections or operations a second. The run finds the highest one that keeps `limit`."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)
@@ -78,37 +94,64 @@ class Sweep(Model):
     slice_seconds: float | None = Field(
         default=None, description="The length of each slice of a command; None: it follows from the rate."
     )
+    longest_seconds: float = Field(
+        default=LONGEST_SECONDS, description="The maximum length of a slice whose length follows from the rate."
+    )
 
     @property
     def middle(self) -> float:
         return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
-        """Return the length of a slice at a rate that has enough operations beyond the limit."""
+        """Return the length of a slice at a rate, long enough for `BEYOND_IN_SLICE` operations to exceed the limit.
+
+        The length stays within `SHORTEST_SECONDS` and `LONGEST_SECONDS`, unless a command has a length of its own.
+        """
         if self.slice_seconds is not None:
             return self.slice_seconds
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
-        return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
+        return min(max(needed, SHORTEST_SECONDS), self.longest_seconds)
+
+    @property
+    def halvings(self) -> int:
+        """The number of slices in which the warm-up searches the capacity of an arm."""
+        return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
+
+    def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
+        """Return the sweep with slices (measured windows) short enough for a verdict on `arms` arms within the budget.
+
+        With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
+        """
+        if budget_seconds is None:
+            return self
+        slices = _rounds_for_verdict() * SLICES_IN_ROUND * arms + self.halvings * (arms - 1)
+        seconds = max(budget_seconds, SWEEP_SECONDS) / slices - OVERHEAD_SECONDS
+        seconds = round(min(max(seconds, LEAST_SECONDS), LONGEST_SECONDS), 1)
+        return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the seconds for one round more than a verdict needs.
-
-        Each slice takes half a second besides measuring.
-        """
-        # Imported here, because importing numpy would delay the error for a mistyped option.
-        from costof.statistics.intervals import FEWEST_ROUNDS
-
-        return math.ceil((FEWEST_ROUNDS + 1) * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
+        """Return the time for the rounds that a verdict on the arms needs."""
+        seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
+        return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return the delay of an arrival, in ms, from which on its slice cannot keep the limit any more.
+        """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
 
-        If a connection's own latency is limited, a delay of twice the share that may be late, times the slice's length,
-        makes more connections late than the limit allows. Otherwise a delay of half a slice means overload.
+        For a limit on the latency of new connections, the delay is the limit plus a part of the slice's length: twice
+        the share of connections that may exceed the limit. When an arrival is so late, more than this share exceeds the
+        limit. For other limits, the delay is half the slice's length, which means overload.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
         return self.limit.milliseconds + 2 * self.limit.share_beyond * seconds * 1000
+
+
+def _rounds_for_verdict() -> int:
+    """Return the minimum number of rounds that a verdict needs, plus one in case a round is discarded."""
+    # Imported here, because importing numpy would delay the error for a mistyped option.
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
+    return FEWEST_ROUNDS + 1
 
 
 def split_range(text: str | None) -> tuple[str, str] | None:
@@ -139,7 +182,7 @@ def parse_sweep(
 ) -> Sweep | None:
     """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
-    `study` is the study at the range's least load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
+    `study` must already have the range's lowest load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
     `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
     latency_limits = [each for each in limits if is_latency_limit(each)]
@@ -165,6 +208,9 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     percentile, milliseconds = _parse_limit(name, text)
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
+    if FIRST_QUERY in times and QUERY not in times:
+        # Each connection has only one query, so users may write 'query' instead of 'first query'.
+        labels[times[FIRST_QUERY].label.removeprefix("first ")] = FIRST_QUERY
     wanted = _operation(name).casefold()
     if wanted not in labels:
         allowed = [f"p99 of a {label}" for label in labels]
@@ -176,7 +222,7 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     return LatencyLimit(
         metric=key,
         phase=times[key].phase,
-        label=times[key].label,
+        label=wanted,
         percentile=percentile,
         milliseconds=milliseconds,
     )
@@ -229,7 +275,10 @@ def _limit_of_command(study: Study, workload: str, program: Workload, name: str,
 
 
 def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
-    """Return the figures that are percentiles of times, by operation ('' if there is only one) and percentile."""
+    """Return the names of figures that are percentiles of times, by operation and percentile, such as ('get', 99.9).
+
+    The operation is '' if the figure's name has none, such as 'p99_ms'.
+    """
     matches = {name: _FIGURE.fullmatch(name) for name in figures}
     return {
         (found["of"] or "", float(f"{found['digits'][:2]}.{found['digits'][2:] or 0}")): name
@@ -239,7 +288,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return a study that is at one load already with the capacity of each arm as its only metric."""
+    """Return the study with the capacity of each arm as its only metric. `study` must already have the load `load`."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",
@@ -255,7 +304,8 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        # Each arm takes several slices a round, so a profile's further arms would take too long.
+        # Keep only the first level of each factor except the main one. Each arm takes several slices a round, so a run
+        # with all arms of the profile would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
         kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
         return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})

@@ -94,8 +94,9 @@ class Benchmark:
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
     """Return every command with every combination of parameters. The first one is the control.
 
-    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference.
-    Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
+    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference
+    command (--reference). Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and
+    `NOT_ONE_FOR_EACH`.
     """
     names, given = comparison.parameters, comparison.commands
     combinations = [dict(zip(names, values[::-1], strict=True)) for values in product(*[*names.values()][::-1])]
@@ -168,7 +169,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup, so that one setup would undo the other."""
+    """Return whether two commands differ only in their setup. One setup would then undo what the other has set up."""
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
@@ -214,7 +215,8 @@ def _check_name(option: str, name: str) -> None:
 def _names(comparison: Comparison, number: int) -> list[str | None]:
     """Return a name for each command, or None for a command without a name.
 
-    If there are parameters, a single name is the pattern of all names.
+    If there are parameters, the user may give a single name with placeholders, such as 'make -j{n}', for all commands.
+    Raises `COMMAND_NAMES_MISMATCH`.
     """
     names = comparison.names
     whole = not comparison.parameters or len(names) in (0, 1, number)
@@ -254,10 +256,10 @@ def _with_unused(filled: str, pattern: str, parameters: Mapping[str, str]) -> st
 
 
 def _one_for_each(option: str, texts: Sequence[str], comparison: Comparison, number: int) -> list[str]:
-    """Return a text for each of `number` commands, from one text for all of them or one for each.
+    """Return a text for each of `number` commands. `texts` has one text for all commands, or one for each.
 
-    There may also be one text for each command as the user gave it, before its parameters are filled in. Raises
-    `NOT_ONE_FOR_EACH`.
+    A command with parameters stands for several commands; `texts` may also have one text for each command as the user
+    gave it. Raises `NOT_ONE_FOR_EACH`.
     """
     given, references = len(comparison.commands), 0 if comparison.reference is None else 1
     if len(texts) < 2:
@@ -297,7 +299,7 @@ def _shell(name: str) -> list[str] | None:
 
 def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> dict[str, Any]:
     shell = measured_shell(comparison, [each.command for each in made])
-    # The last of the warm-up runs takes place in the warm-up round.
+    # Run one warm-up run less before the first slice, because the last one takes place in the warm-up round.
     fields = {
         "run": "{command}",
         "shell": shlex.join(shell) if shell else False,
@@ -311,7 +313,7 @@ def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> d
 
 
 def _profiles(comparison: Comparison, once: bool) -> dict[str, dict[str, Any]]:
-    """Return profiles whose slices are a single run. Without warm-up runs there is no warm-up round."""
+    """Return profiles in which each command runs once in a round. Without warm-up runs they have no warm-up round."""
     seconds = comparison.seconds or (DEFAULT_SECONDS if once else REPEATED_SECONDS)
     return {
         name: {

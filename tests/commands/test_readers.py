@@ -56,12 +56,12 @@ WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE
 
 
 def reader_of(output: str) -> str:
-    """Return the name of the reader for a file, which begins with it. The reader of wrk also reads wrk2."""
+    """Return the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt': the longest name at its beginning."""
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 
 
 def check(name: str, output: str) -> None:
-    """Assert that a reader refuses an output, or returns declared figures with finite values and plausible counts."""
+    """Assert that a reader either refuses an output or returns only figures that it declares, with finite values."""
     each, report, refused = reader(name), Report({}), ""
     try:
         report = each.read(output)
@@ -112,7 +112,7 @@ def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: 
 def test_last_complete_report_of_an_output_is_read_and_not_mixed_with_others(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
-    # Older redis-benchmark prints no header: a second table is recognised only if it repeats a test of the first.
+    # The report of older redis-benchmark has no header, so after another report it is not recognised as a new one.
     last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
@@ -187,7 +187,8 @@ def test_output_whose_numbers_are_all_invalid_is_refused_or_gives_finite_figures
 
 #: The line in which ab breaks failed requests down. The cases set `Receive` to 0 or to the same count as `Length`.
 AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
-#: A real output, text replacements after which half or all operations failed, and the numbers of tried and failed ones.
+#: Each case: a real output, replacements in its text after which half or all of its operations have failed, and how
+#: many operations were then tried and how many failed.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     # Without -l a response of different length is a failure. An aborted response counts under both Receive and Length.
     ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),
@@ -208,7 +209,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # Transactions that a client left undone when it stopped at an error count as failed. Skipped ones were not tried.
+    # If a client stops at an error, its remaining transactions count as failed. Skipped transactions were not tried.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),

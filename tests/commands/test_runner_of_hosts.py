@@ -1,4 +1,4 @@
-"""The process that runs commands on each of several hosts: a real one, started like a Ray actor does on a host."""
+"""The process that runs commands on one of several hosts. Tests start it as Ray starts it on a host."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of-a-file\n")
-    # The values of variables that are named like passwords are secrets, but not that of PWD.
+    # Variables that are named like passwords have secret values. PWD is not such a name.
     for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
         monkeypatch.setenv(name, value)
     command = f'echo "rate: 300 p99: 7 $PASSWORD $OF_FILE of-mysql of-some {tmp_path}"'

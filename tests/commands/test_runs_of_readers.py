@@ -1,4 +1,7 @@
-"""Whole runs whose programs report failures, or lack a figure: the report has no tick, no cost, and no kept limit."""
+"""Whole runs of load generators whose output reports failures or lacks a figure.
+
+The report of such a run states no cost, and does not say that any limit is kept.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from costof.report.result import Result
 from tests.support.command import Outcome, costof
 
 OUTPUTS = Path(__file__).parent / "outputs"
-#: For each reader: a real output, a headline figure to remove, and a pattern of the text that holds the figure.
+#: For each reader: a real output, a key figure to remove, and a pattern of the text that holds the figure.
 GOOD = {
     "ab": ("ab.txt", "latency_ms", r"^Time per request:.*\n"),
     "benchbase": ("benchbase.json", "latency_ms", r'"Average Latency \(microseconds\)"'),
@@ -32,10 +35,10 @@ GOOD = {
     "wrk": ("wrk.txt", "latency_ms", r"^ +Latency  .*\n"),
     "ycsb": ("ycsb.txt", "read_latency_us", r"^\[READ\], AverageLatency.*\n"),
 }
-#: Readers that refuse an output without its headline figures, so that the run of the program counts as failed.
+#: Readers that refuse an output without its key figures. The run of the program then counts as failed.
 REFUSED = {"hey", "oha"}
-#: Readers used in whole runs: wrk (text) and k6 (JSON) count failures, the reader of hey refuses a report without its
-#: figure, and BenchBase counts no failures but reports that the whole run failed.
+#: Readers used in whole runs, one of each kind. Those of wrk (text) and k6 (JSON) count failures. That of hey refuses a
+#: report without its headline figure. BenchBase counts no failures, but reports whether the whole run failed.
 RUN = ("wrk", "k6", "hey", "benchbase")
 
 
@@ -87,9 +90,9 @@ def as_it_is(name: str, text: str) -> str:
 
 
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
-    """Run a study with a workload and a limit for each reader in `RUN`. Its commands print prepared outputs.
+    """Run a study that compares two arms, called before and after, by commands that print prepared outputs.
 
-    `before` and `after` change the outputs of the two arms.
+    It has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change what is printed.
     """
     limits, workloads = [], []
     for name in RUN:
@@ -126,7 +129,9 @@ def test_all_limits_are_kept_if_both_arms_print_the_same_output_without_failures
 
 
 @pytest.mark.parametrize(("side", "share"), [pytest.param("before", 1.0, marks=pytest.mark.slow), ("after", 0.5)])
-def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: Path, side: str, share: float) -> None:
+def test_run_with_failed_operations_reports_no_cost_and_leaves_its_limits_undecided(
+    tmp_path: Path, side: str, share: float
+) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
 

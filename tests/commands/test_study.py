@@ -95,7 +95,7 @@ def test_value_of_a_placeholder_may_be_several_words_of_a_command_line() -> None
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_commands_that_undo_levels_run_in_reverse_order() -> None:
+def test_commands_that_undo_a_level_run_in_the_reverse_order_of_those_that_set_it() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -142,7 +142,7 @@ shell = true
 """
 
 
-def test_braces_in_shell_lines_that_are_no_placeholders_are_kept() -> None:
+def test_braces_that_are_no_placeholders_are_kept_in_shell_lines() -> None:
     of = {arm.name: Commands(plan(SHELL)).endpoint(arm).service.model_dump() for arm in plan(SHELL).arms}
     scripts = {name: each["programs"]["load"]["argv"][2] for name, each in of.items()}
     rest = '{a,b} ${v} | while read x; do echo "$x"; done'
@@ -215,7 +215,7 @@ def test_study_file_written_by_the_command_new_is_valid(program: str, tmp_path: 
         assert headline <= {metric.phase for metric in made.metrics.values()}
 
 
-def test_arms_of_common_programs_need_at_most_ten_lines_in_a_template() -> None:
+def test_template_of_a_common_program_defines_its_arms_in_at_most_ten_lines() -> None:
     """Blank lines and comments are not counted."""
     for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
         text = (resources.files(templates) / f"{program}.toml").read_text()

@@ -1,4 +1,4 @@
-"""`costof versus`: hyperfine's words as commands, and its warnings."""
+"""`costof versus`: how it understands the options of hyperfine, and its warnings about the measured times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made(*commands: str, **changes: Any) -> list[Benchmark]:
 
 
 def programs(*commands: str, **changes: Any) -> list[str]:
-    """Return what a dry run prints of the commands."""
+    """Return the command lines that a dry run of `costof versus` prints."""
     comparison = Comparison(commands, **changes)
     study = read_study("versus", study_content(comparison, benchmarks(comparison)))
     return Commands(resolve(study, Options(profile="quick"))).commands()
@@ -47,7 +47,7 @@ def test_placeholders_in_the_value_of_a_parameter_are_not_replaced() -> None:
     assert "a: prepare sh -c 'echo {y}'" in lines
 
 
-def test_lists_and_scans_are_parsed_as_by_hyperfine() -> None:
+def test_parameter_lists_and_parameter_scans_are_parsed_as_by_hyperfine() -> None:
     texts = ["", "foo", "foo,,bar", ",", r"hello\, world,x", r"\\\,", r"\n"]
     assert [parse_list("x", text) for text in texts] == [
         [""],
@@ -160,7 +160,7 @@ MS = 1_000_000
 
 
 def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
-    """Return a run of two commands with these times in ms: those of each round."""
+    """Return a run of two commands. `times` has a list for each command: its times in ms, repeated for all rounds."""
     plan = resolve(
         read_study("versus", study_content(Comparison(["a", "b"]), made("a", "b"))), Options("quick", seed=1)
     )
@@ -195,7 +195,7 @@ def warned(run: Run, **tried: bool) -> list[str]:
     return [*warnings(run, names, Tried(**{**vars(NOTHING), **tried}))]
 
 
-def test_versus_does_not_warn_of_steady_times() -> None:
+def test_versus_does_not_warn_about_steady_run_times() -> None:
     assert warned(run_of(STEADY, STEADY), in_shell=True) == []
     assert warned(run_of([1.0, 1.1], STEADY)) == [], "no shell takes part"
 

@@ -1,4 +1,4 @@
-"""The contract of every lab: how it ends, how it runs without root, and which arms fail with a killed process."""
+"""Tests of every lab: how it ends, how it runs without root, and which arms fail if a process is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.servers
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 SERVICE = "service-mtls"
-#: Labs of `make test`: one with links and tunnels, and one with CPU shares. The supervisor removes all labs alike.
+#: The labs that `make test` kills: one with network links and tunnels, and one with CPU limits. Two are enough, because
+#: the same process removes what any lab leaves.
 QUICK = ("mysql", "http")
 
 
@@ -34,7 +35,7 @@ def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
 
 @pytest.mark.slow
 @needs_root
-def test_end_of_a_lab_removes_it_and_leaves_another_lab_running() -> None:
+def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
     opened = ("-m", "tests.support.services", "redis")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
@@ -82,10 +83,11 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
 
 @dataclass(frozen=True)
 class Deaths:
-    """A lab whose processes are killed.
+    """A lab, and what must fail if its processes are killed.
 
-    `entrances` are processes that are killed one after the other. Each has the arms that fail with it, named by their
-    level of the study's main factor. When `server` is killed, the run fails.
+    `entrances` has processes in front of the server, which are killed one after the other. For each process, the value
+    lists the arms that must then fail, named by their level of the main factor, such as
+    `{"stunnel": ("stunnel-server",)}`. In the end `server` is killed, and the whole run must fail.
     """
 
     study: str
@@ -98,7 +100,7 @@ DEATHS = [
     Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        # sshd has a separate process for each open tunnel, so no arm fails with the process that listens.
+        # sshd has a separate process for each open tunnel, so no arm fails if the listening process is killed.
         {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),
@@ -160,11 +162,10 @@ def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths
         eventually("notice of the server", lambda: lab.failure_reason() is not None)
         assert f"{deaths.server} ended" in (lab.failure_reason() or "")
         if deaths.study == HTTP.study:
-            # The counters of a dead origin are absent, not 0.
+            # A dead server has no counters. Counters of 0 would mean that it had no connections.
             assert {lab.counters(engines.server(arm)) == Counters() for arm in plan.arms} == {True}
 
 
 def kill(pid: int) -> None:
-    """Kill a process and, if it leads a process group, the group."""
 
     (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)

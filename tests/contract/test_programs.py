@@ -1,4 +1,4 @@
-"""The contract of every program that a lab starts."""
+"""Tests that every server program of a lab must pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of every service (a lab or a target): what every run relies on."""
+"""Tests that every service (a lab or a user's own servers) must pass, because every run relies on them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that `make test` measures in other files (targets, the lab of poolers), or whose start or load takes long:
-#: all rules of the firewall, and the tables of TPC-C.
+#: Services that `make test` leaves out here. Targets and the lab of poolers are measured by other files. The firewall,
+#: with all its rules, takes long to start, and the tables of TPC-C take long to load.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
     *("encryption-lab", "firewall-lab", "pooling-lab"),
@@ -51,7 +51,7 @@ def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
-    # Other arms may also have other addresses: a tunnel's entrance.
+    # The addresses of other arms may differ too, because their clients connect to a tunnel in front of the server.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
@@ -82,7 +82,7 @@ def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments
 
 def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
-    # The version of a target balancer is known only if its responses name it.
+    # The version of a user's own balancer is known only if its responses name it.
     assert described.versions or described.facts
     assert described.topology
     assert running.service.writes()
@@ -125,7 +125,8 @@ def test_every_arm_performs_operations_that_the_servers_count(
         assert change.connections is not None
         assert change.connections >= opened
         if change.tls_connections is None:
-            # The server does not count TLS connections. The evidence has the address (plain or TLS) that was used.
+            # The server does not count TLS connections. It has separate addresses for TLS and for plaintext, and the
+            # evidence names the one that the client used.
             address = answer.evidence.get("server_side")
             assert address == engines.server(arm) if address else arm.levels.get("balancer", "nginx") == "nginx"
         elif arm.settings.speaks_tls:

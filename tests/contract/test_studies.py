@@ -1,4 +1,4 @@
-"""The contract of every study in `costof/studies/`."""
+"""Tests that every study in `costof/studies/` must pass."""
 
 from __future__ import annotations
 

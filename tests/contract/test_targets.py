@@ -1,4 +1,7 @@
-"""The contract of every target: a run measures it, writes only what the dry run announced, and leaves it as it was."""
+"""Tests that a run on each kind of target (a user's own servers) must pass.
+
+The run measures the target, writes only what its dry run announced, and leaves the target as it was.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,13 @@ from tests.support.small_plans import small_study
 from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, UsersServer
 
 pytestmark = pytest.mark.servers
-#: Targets on servers that have empty databases; others create a database with its first content.
+#: Servers on which a database can be empty. On others a database exists only while it has content.
 KEEP_EMPTY = pytest.mark.parametrize(
     "server", ["mariadb", pytest.param("postgres-database", marks=pytest.mark.slow)], indirect=True
 )
 
 
-#: Targets whose own code is tested by `test_postgres_target.py` and `test_mongodb_target.py`.
+#: Not in `make test`, because `test_postgres_target.py` and `test_mongodb_target.py` test the same code.
 SLOW = {"postgres-database", "postgres-commits", "mongodb"}
 
 
@@ -45,7 +48,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 
 @contextlib.contextmanager
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
-    """Load the data of a run. Yield the service, the name of the run's database, schema or prefix, and the engines."""
+    """Load the records of a run. Yield the service, the place of the records, and the engines.
+
+    The place is the name of a database or schema, or a prefix of keys.
+    """
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service, server.workloads) as engines:
         service.prepare(plan.arms[:1], engines.load)
@@ -53,7 +59,7 @@ def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[
 
 
 def measure(server: UsersServer, access: Access | None = None) -> str:
-    """Do a small run, and return the name of its database, schema or prefix."""
+    """Make a small run, and return the place of its records, which is a database, a schema or a prefix of keys."""
     before = server.places()
     with loaded(server, access) as (_, place, engines):
         assert server.places() - before <= {place}
@@ -198,11 +204,11 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
-    # Run folders that costof names itself have this form.
+    # costof gives a run folder such a name if the user chooses none.
     run, study = tmp_path / "20261123-101112-study", small_study(server.study, tmp_path)
     with costof_running(run, temporary, *options(server, study), "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
-        # A stopped process is still alive, and uses no CPU time.
+        # Stop the run without ending it: the process is alive, so `clean` must keep its data.
         process.send_signal(signal.SIGSTOP)
         (made,) = server.places() - places
         assert f"its run is still active (process {process.pid} on" in clean(server, tmp_path, "--yes").out
@@ -210,7 +216,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert made in server.places()
-        # The server notices only after a while that the connection has ended.
+        # The run's lock is held until the server notices that the connection has ended, which takes a while.
         eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
     assert "nothing was removed; add --yes" in clean(server, tmp_path).out
     assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out
@@ -220,7 +226,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_clean_keeps_data_of_a_live_run_on_another_machine_by_its_lock_or_heartbeat(
+def test_clean_keeps_data_of_a_run_on_another_machine_that_holds_a_lock_or_sends_heartbeats(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

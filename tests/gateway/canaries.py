@@ -1,4 +1,4 @@
-"""A search for canaries (recognisable protected values) in received bytes, in every encoding and also in part."""
+"""A search for canaries (recognisable protected values) in received bytes: whole or in part, in any encoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIGITS = 8
 
 
 class Canaries:
-    """A search for canaries, which are texts of letters and digits or numbers, in bytes that a client received."""
+    """A search for canaries in bytes that a client received. A canary is a text of letters and digits, or a number."""
 
     def __init__(self, texts: Iterable[bytes], numbers: Iterable[int]) -> None:
         self._forms: dict[bytes, str] = {}
@@ -42,7 +42,7 @@ def _forms_of_text(text: bytes) -> Iterator[tuple[bytes, str]]:
         for width, encoding in ((2, "utf-16-le"), (2, "utf-16-be"), (4, "utf-32-le"), (4, "utf-32-be")):
             yield piece.decode().encode(encoding), f"a piece in UTF-{8 * width}"
         for phase in range(3):
-            # In base64 the bytes before and after a value change its first and last characters.
+            # The first and last base64 characters also depend on the bytes around the value, so they are cut off.
             whole = base64.b64encode(b"\0" * phase + piece)
             yield whole[(phase * 8 + 5) // 6 : (phase + PIECE) * 8 // 6], "a piece in base64"
 

@@ -1,4 +1,4 @@
-"""A MariaDB with a column of each type, and one gateway for each algorithm that encrypts all of them."""
+"""A MariaDB with a column of each type, behind several gateways. Each encrypts all columns by another algorithm."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ APPROVED = [
     "SELECT name FROM every_type WHERE whole IS NOT NULL",
     "SELECT name FROM every_type ORDER BY whole IS NULL",
     "SELECT * FROM every_type ORDER BY whole IS NULL",
-    f"SELECT c FROM `{TABLE}` WHERE id=?",  # our own
+    f"SELECT c FROM `{TABLE}` WHERE id=?",  # the query that the engine sends
 ]
 
 

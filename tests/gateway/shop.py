@@ -77,10 +77,8 @@ APPROVED = [
 
 
 def approval(text: str, **more: object) -> str:
-    """Return the entry of an approved statement for the rules file, with further keys.
-
-    Values are written as JSON: lists and strings look the same in TOML.
-    """
+    """Return the entry of an approved statement for the rules file. `more` has further keys, such as `outputs`."""
+    # JSON and TOML write strings and lists in the same way.
     lines = [f"{key} = {json.dumps(value)}" for key, value in {"text": text, **more}.items()]
     return "\n".join(["", "[[statements]]", *lines, ""])
 
@@ -95,7 +93,7 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway in front of a server, and connections of the accounts, which are closed with it."""
+    """A gateway in front of a server. Tests connect to the gateway as one of its accounts."""
 
     server: MariadbServer
     process: GatewayProcess
@@ -123,7 +121,7 @@ class Shop:
         write_rules(self.rules_file, rules, self.server)
 
     def reload(self, rules: str) -> str | None:
-        """Write new rules and load them. Return None, or the error for which the gateway keeps the old rules."""
+        """Write new rules and load them. If the gateway refuses them and keeps the old rules, return its error."""
         self.write(rules)
         return self.process.reload()[self.address]
 
@@ -132,7 +130,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    """Write rules to the file. If they have no [check] or no statements, add the usual ones."""
+    """Write rules to the file. If the section [check] or approved statements are missing, add the usual ones."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
     write_private(rules_file, (rules + check + statements).encode())

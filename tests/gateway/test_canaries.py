@@ -1,4 +1,4 @@
-"""Tests of the canary search itself: it detects each form of a value, and nothing else."""
+"""Tests of the search for canaries (known values): it finds a value in every encoding, and nothing else."""
 
 from __future__ import annotations
 

@@ -23,14 +23,15 @@ from tests.support.programs import eventually
 COSTOF = [sys.executable, "-m", "costof"]
 SMALL = ["--profile", "quick", "--set", "records=500"]
 SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
-SHORT_ROUND = 6  # slices: 2 workloads x 3 arms (plain, its replicate and TLS)
+#: The number of slices (measured windows) in a round: 2 workloads on 3 arms (plain, its identical copy, and TLS).
+SHORT_ROUND = 6
 
 
 @contextlib.contextmanager
 def costof_running(
     run: Path, temporary: Path, *arguments: str, prefix: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run costof in the background, with the command line `prefix` before its own, and kill it at the end."""
+    """Run costof in the background, and kill it at the end. `prefix` is a program to start it with, e.g. `["nice"]`."""
     process = subprocess.Popen(
         [*prefix, *COSTOF, "run", *arguments, "--out", str(run)],
         env={**os.environ, "TMPDIR": str(temporary)},

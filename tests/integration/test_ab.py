@@ -63,7 +63,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect during a handshake: tests that reject the certificate make them do so."""
+        """Ignore clients that disconnect during a handshake, as they do in tests where they reject the certificate."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ def test_report_of_costof_ab_has_the_layout_and_counts_of_apachebench(site: Site
     ours = ab(*arguments).out
     # ab sends HTTP/1.0 requests. This server responds to both versions with the same bytes, so the counts agree.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
-    # Both reports contain the same service time.
+    # The server waits WAIT_MS before it responds, so neither report may show a shorter time.
     assert total_mean_ms(ours) >= WAIT_MS
     assert total_mean_ms(theirs) >= WAIT_MS
     assert layout(ours) == layout(theirs[theirs.index("Server Software") :])
@@ -200,7 +200,7 @@ def test_option_t_ends_the_requests_after_its_time(site: Site) -> None:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # If the machine pauses, perhaps no request is served in time, or the last ones are abandoned.
+        # If the machine pauses, no request may be served in time, or the last ones may be abandoned. Then try again.
         return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

@@ -60,14 +60,14 @@ def is_there(program: str) -> bool:
 
 
 class Audited:
-    """The running lab of a study of audits, with engines."""
+    """A running lab whose servers write audit logs, with engines that measure its arms."""
 
     def __init__(self, lab: ServerLab, engines: Engines, arms: list[PlannedArm]) -> None:
         self.lab, self._engines = lab, engines
         self.arms = {arm.name: arm for arm in arms if not arm.replicate}
 
     def measure(self, arm: str, workload: str) -> tuple[SliceAnswer, Judgement]:
-        """Measure a slice on new connections, and return the answer and the service's judgement."""
+        """Measure a slice on new connections. Return the engine's answer and the lab's judgement of the slice."""
         planned = self.arms[arm]
         self.lab.arrange(planned)
         if workload != "connect":
@@ -99,7 +99,7 @@ def audited(program: str, *settings: str) -> Iterator[Audited]:
 
 
 def entries(judgement: Judgement) -> float:
-    """Return the number of entries for each operation."""
+    """Return the number of audit log entries for each operation."""
     assert judgement.mismatch is None
     return judgement.figures["audit_entries"]
 
@@ -128,7 +128,7 @@ def test_server_and_log_of_mariadb_count_the_same_statements() -> None:
 
 
 @pytest.mark.slow
-def test_each_level_and_destination_of_pgaudit_logs_what_it_says() -> None:
+def test_pgaudit_logs_exactly_the_statements_of_each_level() -> None:
     expected = {"off": 0, "silent": 0, "ddl": 0, "writes": 4, "reads-and-writes": 5, "all": 7}
     levels = ",".join(expected)
     with audited("postgres", f"audit={levels}", "log=stderr,collector") as run:
@@ -143,7 +143,7 @@ def test_each_level_and_destination_of_pgaudit_logs_what_it_says() -> None:
 
 
 @pytest.mark.slow
-def test_each_level_of_server_audit_logs_what_it_says() -> None:
+def test_server_audit_logs_exactly_the_statements_of_each_level() -> None:
     expected = {"off": 0, "silent": 0, "ddl": 0, "writes": 0, "reads-and-writes": 1, "all": 1}
     with audited("mariadb", f"audit={','.join(expected)}", "tables=off,on") as run:
         for name, arm in run.arms.items():
@@ -186,7 +186,7 @@ def test_full_disk_of_an_audit_log_is_named_and_does_not_stop_the_server(tmp_pat
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure until entries are missing. No slice may have an error."""
+    """Measure slices until the full disk makes the log lack entries. Fail if an operation fails before."""
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch
         if mismatch is not None:

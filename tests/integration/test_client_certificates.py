@@ -39,7 +39,7 @@ def test_server_of_mutual_tls_refuses_clients_without_a_certificate(study: str) 
 
 
 @pytest.mark.slow
-def test_postgres_shows_its_scram_iterations_and_data_checksums() -> None:
+def test_evidence_has_the_scram_iterations_and_data_checksums_of_postgres() -> None:
     settings = ("scram_iterations=4096,16384", "data_checksums=on", "transport=tls", "records=100")
     planned = plan_of("postgres-tls", "quick", *settings)
     usual, more = planned.protected

@@ -57,7 +57,7 @@ def login(lab: EncryptionLab, level: str, account: str) -> Login:
     )
 
 
-def test_accounts_get_plaintext_or_ciphertext_by_role(lab: EncryptionLab) -> None:
+def test_role_of_an_account_determines_whether_it_gets_plaintext_or_ciphertext(lab: EncryptionLab) -> None:
     kept = lab._rows()
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
@@ -78,7 +78,7 @@ def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_only_the_arm_that_sends_plaintext_is_discarded(lab: EncryptionLab) -> None:
+def test_arm_that_sends_plaintext_fails_and_no_other_arm_does(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front

@@ -91,7 +91,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(planned: Callable[..., str])
     assert "\nrounds    7\n" in planned("--rounds", "7")
 
 
-def test_dry_run_shows_the_distance_and_the_queries_of_each_connection(planned: Callable[..., str]) -> None:
+def test_dry_run_shows_the_distance_and_the_number_of_queries_on_each_connection(planned: Callable[..., str]) -> None:
     sweep = ("--load", "50/s..400/s", "--queries-per-connection", "20", "--limit", "p99 of a query", "10ms")
     text = planned("--distance", "2ms", *sweep)
     assert "\nload      50 to 400 new connections a second, 20 queries each; p99 of a query within 10 ms\n" in text
@@ -105,7 +105,7 @@ def test_dry_run_tells_whether_there_are_enough_restarts_for_verdicts(planned: C
 
 
 @pytest.mark.parametrize(("command", "shown"), [("list", "mongodb-tls"), ("doctor", "costof-engine")])
-def test_list_shows_the_studies_and_doctor_the_requirements(command: str, shown: str) -> None:
+def test_command_list_shows_studies_and_command_doctor_shows_requirements(command: str, shown: str) -> None:
     assert shown in CliRunner().invoke(cli, [command]).stdout
 
 

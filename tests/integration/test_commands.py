@@ -125,8 +125,8 @@ def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: P
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (evidence,) = (each for each in arm.evidence if each.view == "command")
-    # The proof command runs once before the run, then before and after each slice. It passes for five slices, one of
-    # them a warm-up.
+    # The proof command runs once at first, then before and after each slice, and matches 11 times: for five slices.
+    # One of the five is a warm-up and does not count, so four slices pass and two are discarded.
     assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -147,7 +147,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    # A busy machine gives a warning before.
+    # On a busy machine a warning comes before the error, so only the last line is checked.
     assert (ended.status, ended.error_lines[-1]) == (1, f"costof: no arm can run: {message}")
     assert not (tmp_path / "runs").exists()
 
@@ -211,7 +211,7 @@ def test_processes_end_and_levels_are_undone_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    # The control ends at once, so the arm's command is running when the run is ended.
+    # The control's command ends at once. So it is the arm's command that is running when the run is ended.
     command = LASTING.replace("TRAP", f"if [ {{name}} = off ]; then exit 0; fi; {trap}")
     file.write_text(SWITCHED.replace("COMMAND", command).replace("FOLDER", str(temporary)))
     run = tmp_path / "run"
@@ -253,7 +253,7 @@ def test_command_and_its_children_are_ended_at_the_timeout(tmp_path: Path, tempo
     eventually("the end of its children", lambda: not started_with(temporary))
 
 
-def test_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
+def test_run_ends_if_the_command_that_undoes_a_level_fails(tmp_path: Path) -> None:
     after = "test -e nothing || test ! -e done"
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)
@@ -286,7 +286,7 @@ def test_budget_too_small_for_verdicts_is_warned_about_and_the_report_has_no_dif
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
-#: A shell line that waits until the child has executed `sleep`, by then in its new session if it gets one.
+#: A shell line that waits until its child runs `sleep`. If `setsid` started the child, it is then in a new session.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 
@@ -298,7 +298,7 @@ def script(folder: Path, name: str, text: str) -> str:
 
 
 def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: Path) -> None:
-    # The command fails if the previous one's child still runs.
+    # The command fails if the child of its previous run still runs, because costof must have killed that child.
     last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
     (tmp_path / "child").write_text("none")
     child = script(tmp_path, "child.sh", f"{last}; {STARTED}")

@@ -1,4 +1,4 @@
-"""Servers that flush each commit, and servers that do not: their own counts tell them apart."""
+"""Servers that flush each commit to disk, and servers that do not. Their own counters show the difference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.support.programs import eventually
 pytestmark = pytest.mark.servers
 
 YCSB = Workload(name="commit", kind="ycsb", workers=1, ycsb={"phase": "load", "field_length": 10})
-#: The levels of control and protected arm, the workload, and the flushes of one client's commit.
+#: For each study: the levels of the control and of the protected arm, the workload, and how many flushes of the disk a
+#: commit of the protected arm takes with one client.
 STUDIES = {
     "postgres-durability": ("commit=off,on", YCSB, 1.0),
     "mariadb-durability": ("commit=0-0,1-1", YCSB, 2.0),
@@ -40,14 +41,14 @@ def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> flo
     return judgement.figures[FLUSHES]
 
 
-#: The lab of this study also starts a standby.
+#: The study that `make test` leaves out, because its lab also starts a standby.
 SLOW = "postgres-durability"
 
 
 @pytest.mark.parametrize(
     "study", [pytest.param(study, marks=[pytest.mark.slow] * (study == SLOW)) for study in STUDIES]
 )
-def test_servers_count_the_flushes_of_commits(study: str) -> None:
+def test_server_flushes_the_disk_at_each_commit_only_if_the_level_requires_it(study: str) -> None:
     levels, workload, flushes = STUDIES[study]
     plan = plan_of(study, "quick", levels, "clients=1")
     control, durable = plan.controls[0], plan.protected[0]

@@ -90,7 +90,7 @@ def test_unsupported_character_set_is_rejected(site: Site) -> None:
         encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
-def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site) -> None:
+def test_wrong_master_key_raises_one_error_and_the_gateway_keeps_running(site: Site) -> None:
     connection = site.reader(PORT, key=KEY.replace("f", "0"))
     with pytest.raises(
         encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"
@@ -125,7 +125,7 @@ def test_prepared_statements_return_the_bytes_of_the_server_for_every_type(site:
 
 
 @pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])
-def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: str) -> None:
+def test_driver_rejects_plaintext_in_a_column_that_must_be_encrypted(site: Site, statement: str) -> None:
     demand = {"must_be_encrypted": [f"{DATABASE.upper()}.every_type.Name"]}
     with (
         encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(PORT)) as connection,
@@ -138,7 +138,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
     ):
         past.cursor().execute(statement)
     assert not past.open
-    # A driver without the key must reject these values too.
+    # A driver without the key rejects the column too, because it cannot tell a ciphertext from other bytes.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="this column is listed in must_be_encrypted"):
         opaque.cursor().execute(statement)
@@ -181,7 +181,7 @@ def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int)
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
-    """The engine reports an error unless each decrypted row is one string column."""
+    """The engine itself checks values: it reports an error unless each decrypted row is one column with a string."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 
@@ -201,7 +201,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # There may be more errors than operations: after one a worker prepares its statement again, and fails again.
+        # The number of errors is not checked: after an error a worker prepares its statement again, which fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)

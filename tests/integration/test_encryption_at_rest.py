@@ -1,4 +1,4 @@
-"""Labs whose servers encrypt their files: a canary is readable in the control's files and in no encrypted file."""
+"""Labs whose servers encrypt their files: a known text is readable only in the control's files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARIADB, POSTGRES = "mariadb-encryption-at-rest", "postgres-encryption-at-rest"
 
 @contextmanager
 def lab_of(study: str, *settings: str) -> Iterator[tuple[ServerLab, dict[str, PlannedArm]]]:
-    """Start a study's lab with a few rows, and yield it with its arms by their level of the main factor."""
+    """Start a study's lab with a few rows. Yield it, and its arms by their level of the main factor."""
     plan = plan_of(study, "quick", *settings, "records=300")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms, engines.load)
@@ -61,7 +61,7 @@ def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> Non
         assert "keys.txt" in command_line
         key = (encryption.server.folder / "keys.txt").read_text().strip().removeprefix("1;")
         assert key not in command_line + str(encrypted) + str(lab.describe())
-        # A server that does not encrypt must fail where encryption is required.
+        # Check that the search detects a leak: act as if the unencrypted control had to encrypt its files.
         control.configuration = encryption.configuration
         control._search_for_canary()
         mismatch = control.server.mismatch({}, None)  # type: ignore[arg-type]  # it does not depend on the answer

@@ -1,4 +1,4 @@
-"""The firewall lab: each rule set recognizes the attacks that its level says, and nothing else; contradictions fail."""
+"""The firewall lab: each set of rules recognizes the attacks that its level promises, and no other requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_slice_during_which_a_rule_matched_is_discarded(lab: FirewallLab, plan: 
 
 def test_firewall_that_does_not_block_as_its_level_requires_fails_its_arm(lab: FirewallLab, plan: Plan) -> None:
     limited = arm_of(plan, "on", "json-limit")
-    # The rules do not inspect the whole body, but the arm now requires that they do.
+    # These rules inspect only a part of a long body. Now let the arm require that they inspect all of it.
     settings = {name: value for name, value in limited.settings.lab.items() if name != "inspects_json_up_to"}
     arm = limited.model_copy(update={"settings": limited.settings.model_copy(update={"lab": settings})})
     lab.collect_evidence(arm, "start")

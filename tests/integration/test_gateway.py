@@ -65,7 +65,7 @@ def usual_rules(shop: Shop) -> None:
     assert shop.reload(RULES + PEOPLE) is None
 
 
-def test_accounts_read_plaintext_or_ciphertext_by_role(shop: Shop) -> None:
+def test_role_of_an_account_determines_whether_it_reads_plaintext_or_ciphertext(shop: Shop) -> None:
     statement = "SELECT name, price, city, visits FROM people ORDER BY id"
     direct = rows(
         pymysql.connect(**{**shop.login(USER), "host": shop.server.address, "port": shop.server.port}), statement
@@ -146,7 +146,7 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
                 assert cursor.fetchall() == ((text.encode().hex().upper(), -7),), repr(text)
                 cursor.execute("SELECT HEX(%s), %s + 0", (text.encode() + b"\xff", 1.5e300))
                 assert cursor.fetchall() == ((text.encode().hex().upper() + "FF", 1.5e300),), repr(text)
-            # Other drivers quote in these ways.
+            # Drivers other than PyMySQL quote strings in these ways.
             for quoted, text in (('"it\'s ""x"""', 'it\'s "x"'), ("'it''s'", "it's"), ("x'00ff'", None)):
                 cursor.execute(f"SELECT HEX({quoted}), 1 + 0")
                 expected = "00FF" if text is None else text.encode().hex().upper()
@@ -256,7 +256,7 @@ def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) 
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
 
 
-def test_sample_rules_of_the_page_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
+def test_rules_shown_in_the_documentation_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
     server, password = shop.server, shop.server.password.get_secret_value()
     page = (ROOT / "docs" / "column-encryption.md").read_text()
     for statement in (

@@ -29,13 +29,14 @@ from tests.support.programs import check_of, running_mariadb
 pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
-# SHOP is the guarded account (the gateway accepts only its approved statements), except while statements are learned.
+# From the account SHOP the gateway accepts only approved statements, except while it learns statements. The account
+# CATALOGUE reads which columns exist.
 SHOP, CATALOGUE = "shop", "catalogue"
 
 
 @dataclass(frozen=True)
 class Login:
-    """The account's log-in at one address of the gateway. `sealed`: the gateway encrypts protected columns there."""
+    """How a client logs in at an address of the gateway. `sealed`: protected columns are encrypted at this address."""
 
     address: str
     password: str = field(repr=False)
@@ -72,11 +73,14 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """Return the learned statements as a reviewer would approve them: computed outputs may be sent as plaintext."""
+        """Return the learned statements as a reviewer may approve them: with computed outputs sent as plaintext."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Check that the statements that `trip` runs are rejected with a remedy until they are learned and approved."""
+        """Check that statements of a client are rejected, with advice, until the gateway has learned them.
+
+        `trip` runs the client. Its arguments are a log-in and a name that all rows of the client contain.
+        """
         self.approve("")
         error = outcome(lambda: trip(self.guarded, f"{client}-early"))
         assert "is not approved for this account" in error, error
@@ -136,7 +140,7 @@ def site(lab: Lab, server: MariadbServer) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def present() -> Iterator[None]:
-    """Skip tests of clients that this machine lacks."""
+    """Skip the test if this machine lacks the client."""
     try:
         yield
     except Absent as absent:
@@ -234,7 +238,8 @@ JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 def test_statements_of_hibernate_are_rejected_until_approved(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
-        # The application has a separate entity class for encrypted columns, whose statements are learned too.
+        # The application has one entity class for plain columns and one for encrypted columns. The gateway must learn
+        # the statements of both.
         kinds = ("sealed",) if login.sealed else ("plain", "sealed")
         arguments = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
         return programs.run(programs.java(), arguments)[kinds[0]]

@@ -43,7 +43,7 @@ database = "{DATABASE}"
 table = "people"
 column = "name"
 """
-#: The statements that the gateway accepts from the guarded account.
+#: The statements that the gateway accepts from the guarded account, whose statements it checks.
 APPROVED = [
     approval("SELECT name FROM people"),
     approval("SELECT HEX(?)", outputs=["plain"]),
@@ -78,7 +78,9 @@ class Site:
         return f"{self.server.address}:{self.server.port}"
 
     def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
-        """Connect as an account in the rules. What guarded accounts receive is searched for protected values later."""
+        """Connect as an account in the rules. At the end, the bytes for guarded accounts are searched for
+        protected values.
+        """
         name = user if isinstance(user, bytes) else user.encode()
         client = Client(
             address or self.address, name, self.server.password.get_secret_value(), DATABASE.encode(), **settings
@@ -149,7 +151,7 @@ def hostile_settings(site: Site) -> Iterator[None]:
 
 
 def refused(answer: Answer, words: str = "") -> bool:
-    """Return whether the gateway sent no rows, and either closed the connection or an error that contains `words`."""
+    """Return whether the gateway sent no rows and either closed the connection or reported an error with `words`."""
     gateway_words = ("the gateway", "not approved", "value ")
     message = "" if answer.error is None else answer.error[1]
     return not answer.rows and (answer.over or (any(each in message for each in gateway_words) and words in message))
@@ -164,7 +166,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
-            # NO_AUTO_CREATE_USER is part of sql_mode ORACLE, which `hostile_settings` sets.
+            # `hostile_settings` has set the sql_mode ORACLE on the server. Only NO_AUTO_CREATE_USER is left of it.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
             # Without ANSI_QUOTES the double-quoted text is a string, not a column name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]

@@ -54,13 +54,14 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
 )
 @pytest.mark.parametrize("kind", MOST_MEMORY_BYTES)
 def test_ten_thousand_connections_need_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
-    # With resumption the test needs no ten thousand full handshakes.
+    # Ten thousand full TLS handshakes would take too long, so sessions are resumed.
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     target_arm = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
     with engine() as instrument:
         begin(instrument, target_arm, MANY)
         opened = 0
-        # In one slice faster workers may take all requests, so a slow worker may only connect in a later slice.
+        # A worker connects for its first request. Fast workers may do all requests of a slice, so it can take several
+        # slices until every worker has connected.
         while opened < MANY:
             answer = instrument.slice(1, "arm", "request", 2 * MANY, HANGS_SECONDS)
             assert answer.errors == []
@@ -77,5 +78,5 @@ def test_all_workers_resume_one_tls_session(origin: list[str], authority: Author
         answers = [instrument.slice(number, "arm", "request", 500, HANGS_SECONDS) for number in (1, 2)]
     for answer in answers:
         assert answer.errors == []
-        # All handshakes resume: the first ticket came with the request that verified the arm.
+        # Even the first handshake is resumed: its ticket is from the request with which the engine verified the arm.
         assert answer.evidence["resumed"] == answer.evidence["handshakes"] == 500

@@ -1,4 +1,4 @@
-"""Whole runs of the HTTP study on target balancers, including one that supports only TLS 1.2."""
+"""Whole runs of the HTTP study on a user's own balancer, including one that supports only TLS 1.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows while it runs, on a real terminal and elsewhere."""
+"""The progress that a run shows while it measures, on a real terminal and elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.terminal import COLOUR, Terminal, terminal
 from .conftest import COSTOF
 
 TITLE = "What does TLS cost a MongoDB client?"
-#: Commands that take so long that the run does not end by itself.
+#: The arguments of a run that is far too long to end before the test ends it.
 ENDLESS = ("versus", "--rounds", "1000", "--seconds", "0.05", "sleep 0.001", "sleep 0.002")
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
     options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", "--full", *arguments]
     ended = costof("run", study, *options, cwd=folder)
-    # A slow machine may not reach the load.
+    # The run is partial if a slow machine cannot reach the load.
     assert ended.status in (EXIT_ANSWERED, EXIT_PARTIAL), ended.err
     run = folder / "run"
     slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
@@ -40,7 +40,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # The engine does the same work for all, but these servers use more CPU time: only by `make test-all`.
+        # Only in `make test-all`: the engine does the same as above, and these servers use more CPU time.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),

@@ -55,7 +55,7 @@ def key_shown(server: MariadbServer) -> str:
 
 
 def test_start_of_mariadb_keeps_temporary_files_of_other_servers() -> None:
-    """A starting MariaDB removes all `#sql` files from its temporary folder, even those of other servers."""
+    """A starting MariaDB deletes all `#sql` files from its temporary folder, so servers must not share it."""
     with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
         with Lab() as lab, running_mariadb(lab) as server:
             assert query(server, "SELECT 1") == "1"

@@ -23,7 +23,7 @@ from tests.support.unwatched import Silent
 from .conftest import SHORT
 
 pytestmark = pytest.mark.servers
-#: The least and most that an idle connection of Redis plausibly takes: at least its reply buffer's first part.
+#: Plausible bounds for the memory of an idle connection of Redis, which includes a reply buffer of at least 1 KiB.
 LEAST_BYTES, MOST_BYTES = 1_000, 100_000
 
 

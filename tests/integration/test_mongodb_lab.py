@@ -33,7 +33,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
-def test_every_client_reaches_the_announced_members() -> None:
+def test_near_and_far_clients_reach_the_addresses_that_the_members_announce() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1
@@ -80,7 +80,7 @@ def test_mongodb_lab_on_the_lan_runs_on_loopback_with_the_tls_of_each_arm() -> N
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
-        # A regression: pymongo logged in before the user existed and retried only at its next heartbeat; the lab hung.
+        # Regression: pymongo logged in before its user was created, and the lab hung until the next heartbeat.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)
         lab.prepare(plan.arms[:1], engines.load)

@@ -1,4 +1,4 @@
-"""MongoDB targets: behaviour specific to MongoDB. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own MongoDB. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def waits_for_the_last_write(member: Client) -> bool:
 
 
 @pytest.mark.slow
-def test_load_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
+def test_loading_records_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
     with user_of_a_set() as (url, ca_file):
         own = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
         own.reach()

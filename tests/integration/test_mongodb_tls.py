@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.servers]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a quick run with a TLS arm, again if a busy machine hid the cost of TLS, and return its folder."""
+    """Make a quick run with a TLS arm, and return its folder. Repeat the run if a busy machine hid the cost of TLS."""
     folder = tmp_path_factory.mktemp("quick")
     study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")

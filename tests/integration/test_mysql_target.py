@@ -1,4 +1,4 @@
-"""MySQL targets: behaviour specific to MySQL. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own MySQL server. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 

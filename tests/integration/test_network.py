@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# From asm-generic/socket.h. A receive buffer beyond net.core.rmem_max holds a whole burst without loss.
+# From asm-generic/socket.h. This option may exceed net.core.rmem_max, so that the buffer holds a whole burst.
 SO_RCVBUFFORCE = 33
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
@@ -175,7 +175,8 @@ def test_cpu_share_is_enforced_and_counted() -> None:
         eventually("a first share", lambda: cpu(slow) > 0.01)
         start, begun = time.monotonic(), cpu(slow)
         eventually("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
-        # 0.1 s of CPU at a share of 0.2 takes at least 0.5 s, less one period. A busy machine may take longer.
+        # At a share of 0.2, 0.1 s of CPU time takes 0.5 s. It may take one scheduling period (at most 0.03 s) less, and
+        # any time longer on a busy machine.
         assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
 
 

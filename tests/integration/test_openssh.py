@@ -95,7 +95,7 @@ def connections_of(pid: int) -> list[Connection]:
                 continue
         descriptor = libc.syscall(PIDFD_GETFD, process, int(entry.name), 0)
         if descriptor < 0 and ctypes.get_errno() == errno.EBADF:
-            continue  # The process closed it after it was listed.
+            continue  # The process has closed this descriptor since it was listed.
         if descriptor < 0:
             pytest.skip("this kernel or user may not look at another process' sockets")
         # Sockets without a peer's port, namely Unix sockets and listening ones, raise an error and are left out.

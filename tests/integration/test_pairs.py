@@ -1,4 +1,4 @@
-"""Sidecars in front of a lab's server: evidence from both, what they refuse, and what they count."""
+"""Pairs of sidecar proxies in front of a lab's server: their evidence of mutual TLS, and their counters."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_slice_with_a_connection_that_a_sidecar_did_not_count_is_discarded(lab: 
         assert lab.service.judge(arm, start, after, answer).mismatch == reason
 
 
-def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
+def test_database_behind_a_pair_of_sidecars_is_reached_by_mutual_tls() -> None:
     plan = plan_of("redis-tls", "quick", "records=200", "transport=plain,pair-mtls")
     (arm,) = plan.protected
     with ServerLab(plan) as service, Engines(plan, service) as engines:

@@ -63,7 +63,8 @@ def pools() -> Iterator[Pools]:
     with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
         lab.prepare(plan.arms[:1], engines.load)
         pools = Pools(plan, lab, engines)
-        # In a storm all clients log in at once and wait for each other, longer than the default timeout allows.
+        # In the workload `storm` all clients log in at once. They wait for each other longer than PostgreSQL's default
+        # timeout allows.
         pools.server.ask("ALTER SYSTEM SET authentication_timeout = '10min'")
         pools.server.ask("SELECT pg_reload_conf()")
         eventually("the reload", lambda: pools.server.ask("SHOW authentication_timeout") == [("10min",)])
@@ -77,7 +78,7 @@ def test_pooler_uses_tls_on_the_sides_that_the_arm_requires(pools: Pools) -> Non
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = ArmPoolSettings.from_arm(arm)
-        # Only a connection without a pool gets the server's process id at its log-in.
+        # At log-in a server tells the id of its process, which is the `server_side` of the evidence. A pool hides it.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
         version = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
         assert version == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
@@ -125,7 +126,7 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
-    # Allow only as many server connections as the pools keep open. Those of an earlier storm may still be closing.
+    # Allow only as many server connections as all pools keep open, so that clients without a pool are refused.
     connections = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {connections}")
     try:
@@ -165,7 +166,7 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         lab.prepare(plan.arms[:1], engines.load)
         (arm,) = plan.protected
         pools = Pools(plan, lab, engines)
-        # Two PgBouncer processes have separate ticket keys, so some sessions are resumed, but not all.
+        # Each process has its own ticket keys. So a session is resumed only if a client reaches its process again.
         answer, judged = pools.slice(arm, "connect", 40)
         assert (answer.operations, answer.errors, judged.mismatch) == (40, [], None)
         assert answer.evidence["resumed"] > 0
@@ -173,6 +174,7 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Five log-ins of each process filled its pool. More log-ins mean that clients reached both on one port.
+        # Each process logged in five times to fill its pool. Its further log-ins are those of clients, so clients have
+        # reached both processes.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

@@ -1,4 +1,4 @@
-"""A target PgBouncer before a target PostgreSQL server."""
+"""Runs of the pooling study on a user's own PgBouncer and PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def target(access: Access) -> tuple[Plan, Service]:
     return plan, open_service(plan, access, "a-run")
 
 
-def test_target_pool_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
+def test_users_pooler_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
     before = users_server.server.places()
     plan, service = target(users_server.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
@@ -86,7 +86,7 @@ def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: Users
     itself = refused(users_server.access(users_server.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = users_server.access()
-    # The pooler leads to DATABASE, but the run makes its schema in the database `postgres`.
+    # The pooler connects clients to the database DATABASE, but the run creates its schema in the database `postgres`.
     users_server.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
     elsewhere = Access(
         users_server.server.url(USER, database="postgres"),

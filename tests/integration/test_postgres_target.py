@@ -1,4 +1,4 @@
-"""PostgreSQL targets: behaviour specific to PostgreSQL. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own PostgreSQL. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def target(server: RunningServer, database: str | None = None) -> TargetService[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
-def test_server_that_accepts_only_tls_gets_figures_of_tls(
+def test_server_that_accepts_only_tls_is_measured_with_tls(
     server: RunningServer, tmp_path: Path, load: tuple[str, ...]
 ) -> None:
     arguments = [
@@ -81,7 +81,7 @@ def test_server_that_accepts_only_tls_gets_figures_of_tls(
     assert f"in {trips['tls_request'] + trips['tls']:.0f} round trips" in " ".join(done.out.split())
 
 
-def test_sessions_of_a_target_have_the_commits_of_their_arm(server: RunningServer) -> None:
+def test_sessions_on_a_target_have_the_commit_setting_of_their_arm(server: RunningServer) -> None:
     before, settings = server.places(), server.settings()
     plan = plan_of("postgres-durability", "quick", "commit=off,local", "clients=1", target="postgresql://shown")
     commit = Workload(name="commit", kind="ycsb", ycsb={"phase": "load", "field_length": 10})
@@ -97,7 +97,7 @@ def test_sessions_of_a_target_have_the_commits_of_their_arm(server: RunningServe
             assert judgement.figures[FLUSHES] == pytest.approx(flushes, abs=0.2)
             shown = f"application_name={service.server.database}, synchronous_commit={value}"
             assert (answer.evidence["session_settings"], answer.evidence["protocol"]) == (shown, "TLSv1.3")
-        # Evidence of another setting, or of too few flushes, is a mismatch.
+        # A slice is discarded if the session had other settings or the server flushed its log too rarely.
         other = answer.model_copy(update={"evidence": {**answer.evidence, "session_settings": "none"}})
         assert "the server had none" in (service.judge(arm, observed, observed, other).mismatch or "")
         assert "flushed its log only 0 times" in (

@@ -76,7 +76,10 @@ def refused(
     seconds: float = HANGS_SECONDS,
     **arms: tuple[dict[str, object], Transport],
 ) -> dict[str, str]:
-    """Return the class of the login error of each arm, given as changes of the usual settings and a transport."""
+    """Return the class of the login error of each arm, by name, such as `{"no_password": "authentication"}`.
+
+    An arm is a pair: changes of the usual client settings, such as `{"username": None}`, and a transport.
+    """
     usual = server.client_settings()
     changed = {name: (usual.model_copy(update=update), transport) for name, (update, transport) in arms.items()}
     return refusals(INSTRUMENTS[instrument](), changed, seconds)
@@ -108,8 +111,8 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
 def test_login_to_a_full_redis_or_the_wrong_port_has_an_error_class(server: RunningServer, instrument: str) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(server, instrument, 10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
-    # The administrator's connection is the only one allowed. Redis sends the reason in plaintext before any TLS
-    # handshake, so clients with TLS only see a failed handshake.
+    # Redis now accepts one connection, which is the administrator's. It rejects others in plaintext, even before a TLS
+    # handshake, so clients with TLS only see that the handshake failed.
     with server.configured("maxclients", "1"):
         by_tls = {"engine": "tls_refused", "redis-py": "tls_handshake"}[instrument]
         both = refused(server, instrument, plain=({}, PLAIN), tls=({}, server.tls))
@@ -142,7 +145,7 @@ def test_redis_operation_takes_one_round_trip(server: RunningServer, workload: s
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
 def test_strings_of_each_size_are_stored_under_their_prefix(server: RunningServer, value_bytes: int) -> None:
-    """`any_key`, which drivers of applications use, returns keys that the engine has loaded."""
+    """The engine loads the strings. Application drivers find them by keys from `any_key`, so these keys must exist."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
     key = server.client_settings().with_settings(settings).any_key(RECORDS, Random(value_bytes))
@@ -175,7 +178,7 @@ def called(server: RunningServer) -> dict[str, int]:
 def test_redis_server_and_client_count_the_same_commands(
     server: RunningServer, workload: str, commands: dict[str, int], tls: bool
 ) -> None:
-    """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
+    """Both also count the same connections, TLS connections, and sent bytes (without TLS's overhead)."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
     try:

@@ -54,7 +54,7 @@ def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, 
         opened = answer.evidence["connections"]
         assert (increase.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
-        # Redis receives plaintext from stunnel.
+        # Redis is reached at its plaintext port if an arm uses no TLS, but also if stunnel does TLS.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
@@ -83,14 +83,14 @@ def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
 
 
 def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """All connections that the server counts then use TLS."""
+    """So the server counts only connections with TLS in the slices of the arm with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_sessions_are_resumed_after_any_key_change() -> None:
+def test_tls_sessions_are_resumed_after_any_change_of_the_key() -> None:
     levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
     plan = plan_of("redis-tls", "quick", "records=100", *levels)
     with ServerLab(plan) as service, Engines(plan, service) as engines:
@@ -114,7 +114,6 @@ def test_server_killed_during_a_slice_ends_the_run_and_has_an_error_class(lab: L
         eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
         lab.service._lab.kill("redis")
 
-    # The engine pauses after each failed operation, so a slice has only a few.
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}

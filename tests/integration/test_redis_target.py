@@ -1,4 +1,4 @@
-"""Redis targets: behaviour specific to Redis. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own Redis. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 

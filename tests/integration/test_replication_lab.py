@@ -1,6 +1,6 @@
 """The lab of the chained-replication study on real MongoDB members: sync trees, CPU shares, and failing members.
 
-The sync tree is which member replicates from which; its shape is what the arms differ in.
+The sync tree says which member replicates from which other member. The arms of the study differ in its shape.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Write records over the lab's own administrative connection, and return them as a slice of one workload."""
+    """Write records over the administrator's connection. Return the answer that an engine would give for a slice."""
     collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
@@ -65,7 +65,7 @@ def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAns
 
 
 def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
-    """Arrange the replica set as the arm needs it, repeatedly on a busy machine. Return what is then observed."""
+    """Give the replica set the shape that the arm needs, with retries on a busy machine. Return its counters."""
     read: list[Observation] = []
 
     def is_in_shape() -> bool:
@@ -78,7 +78,10 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
 
 
 def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """Measure a slice as a run does, and return its judgement. `caught_up`: wait until all members have the data."""
+    """Measure a slice, and return whether and why it is discarded, with figures from the servers.
+
+    `caught_up`: wait until all members have replicated the records.
+    """
     lab.arrange(arm)
     before = lab.observe(arm)
     answer = write(lab, arm)
@@ -91,7 +94,7 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure slices until one is not discarded, and return its judgement.
 
-    A slice is discarded if the replica set did not get its shape in time.
+    On a busy machine the members may not form the arm's replication tree in time, so that a slice is discarded.
     """
     judged: list[Judgement] = []
 
@@ -106,7 +109,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def discard_reason(judged: Judgement) -> str:
-    """Return why a slice is discarded, which it must be."""
+    """Return why a slice is discarded. Fail if it is not."""
     assert judged.mismatch is not None
     return judged.mismatch
 
@@ -144,7 +147,7 @@ def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(s
 
 
 @pytest.mark.slow
-def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
+def test_cpu_shares_limit_each_member_and_cpu_time_is_counted_by_role(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
     before = seven.cpu_seconds()
@@ -155,7 +158,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # The limit is the arm's share of 0.5 now, not the larger one with which the set was formed.
+    # The members have the CPU share of the arm (0.5). While the replica set was formed, they had a larger one.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
@@ -163,7 +166,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
 
 
 @pytest.mark.slow
-def test_records_are_dropped_before_they_become_too_many(
+def test_written_records_are_dropped_between_slices_once_they_exceed_the_maximum(
     seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
@@ -197,7 +200,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     assert any("elected another primary once" in warning for warning in seven.warnings())
 
 
-def test_killed_member_discards_only_the_arms_of_its_replica_set() -> None:
+def test_killed_member_fails_the_arms_of_its_replica_set() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]

@@ -1,4 +1,4 @@
-"""The nodes of a replica set: their distances, and without root."""
+"""The hosts of a replica set's members (nodes): the network distances between them, and the lab without root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
-#: How far a measured round trip may be below the requested one. A path over the router has two links, so twice.
+#: How much shorter than requested a round trip may be: twice the tolerance of a link, since nodes are two links apart.
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 
@@ -48,7 +48,7 @@ def test_distance_of_nodes_changes_without_losing_connections() -> None:
 
 
 def quickest_ms(nodes: Nodes, node: str) -> float:
-    """Return the shortest round trip, in ms, of twenty TCP handshakes from a node to node a."""
+    """Return the shortest round trip, in ms, of twenty TCP handshakes from `node` to the node named 'a'."""
     found = []
     with nodes.hosts["a"].socket() as listener:
         listener.bind((nodes.addresses["a"], 0))

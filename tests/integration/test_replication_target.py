@@ -1,4 +1,4 @@
-"""Target replica sets: measured without changes, and reported as far as the user's privileges allow."""
+"""Runs on a user's own replica set: they do not change it, and report what the user's privileges allow to read."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     assert not list(temporary.iterdir())
 
 
-def test_each_start_has_new_servers_and_can_be_resumed_after_ctrl_c(tmp_path: Path, temporary: Path) -> None:
+def test_run_with_restarts_starts_new_servers_each_time_and_can_be_resumed_after_ctrl_c(
+    tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *OPTIONS, "2") as process:
         wait_for_slices(process, run, 1)

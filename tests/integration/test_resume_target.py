@@ -1,4 +1,4 @@
-"""Interrupted runs on targets: costof resumes them only on the same servers."""
+"""Interrupted runs on a user's own servers (a target): costof resumes them only on the same servers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.support.small_plans import small_study
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers]
-#: Options of a run with workloads of the engine and a driver on three arms: plain, its replicate and TLS.
+#: Options of a run with workloads of the engine and a driver on three arms: plain, its identical copy and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
 AT_LOAD = ["--pool", "4", "--load", "100/s"]
-#: The number of slices in a round with --load: one workload on three arms (plain, its replicate and TLS).
+#: The number of slices in a round with --load: one workload on three arms (plain, its identical copy and TLS).
 LOAD_ROUND = 3
 
 
@@ -49,7 +49,7 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
 def begun(postgres: RunningServer, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interrupt a run with --load and --server-cpu after one complete round, and return its folder."""
     folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
-    # The CPU time of the server process includes that of its ended children, the backends.
+    # Fields 14 to 17 are the CPU time of the process and of its ended children, the backends (proc_pid_stat(5)).
     reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{server.pid}/stat"
     options = ["--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file), "--allow-plain"]
     arguments = ["postgres-tls", *QUICK, "--set", "transport=plain,tls", *AT_LOAD, *options, "--server-cpu", reading]
@@ -100,13 +100,13 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     places, path = postgres.places(), interrupted / SLICES
     ledger = path.read_text()
     (identity,) = identities(interrupted)
-    # Let the run have been started on a server with another id.
+    # Change the server id in the ledger, as if the run had started on another server.
     path.write_text(ledger.replace(identity[SERVER_ID], "another"))
     assert "its server id was another and is now" in refused(interrupted, **password_of(postgres))
     path.write_text(ledger)
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
-    # A busy machine leaves too few rounds for an answer.
+    # The status is 3 if a busy machine leaves too few rounds for an answer.
     assert done.status in (0, 3), done.err
     assert postgres.places() == places
     first, second = identities(interrupted)
@@ -139,7 +139,7 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # Let the lab's Redis have been another version when the run started.
+    # Change the version in the ledger, as if the run had started with another version of Redis.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
@@ -157,7 +157,7 @@ def test_run_is_not_resumed_without_its_server_or_on_another_one(
         assert other.places() == places
 
 
-def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_on_a_users_balancer_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         study = small_study("http-tls-termination", tmp_path)
@@ -166,7 +166,7 @@ def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
         arguments = ["--set", "termination=none,balancer", "--set", "keep_alive=1", "--rounds", "30"]
         interrupt(run, temporary, 12, study, "--profile", "quick", *arguments, *options)
         done = costof("run", "--resume", str(run), cwd=tmp_path)
-    # A busy machine leaves too few rounds for an answer.
+    # The status is 3 if a busy machine leaves too few rounds for an answer.
     assert done.status in (0, 3), done.err
     first, second = identities(run)
     assert first == second

@@ -25,12 +25,13 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# At this distance, in ms, everything that a client sends without waiting is on its way before any response arrives.
+# The distance (round-trip time in ms) is so long that a client sends all that it can before a response arrives.
 FAR = "distance=20"
-# Expected round trips of each arm from the first packet to the first response (see docs/ipc.md, Phases).
+# Expected number of round trips, by arm, from the first packet of a connection to the response to its first query (see
+# docs/ipc.md, Phases).
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# PostgreSQL before 18 by default rejects the group that the client offers first in TLS 1.3: one more round trip.
+# PostgreSQL before 18 by default rejects the client's first choice of a group in TLS 1.3. That takes a round trip.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
 # PostgreSQL from 17 on accepts a connection that starts with TLS, which saves the round trip of the request for it.
@@ -120,7 +121,7 @@ def test_round_trips_of_new_connections_agree_with_captured_packets(far: Far) ->
         assert (answer.operations, answer.errors) == (1, [])
         assert total.round_trips == far.expected[arm.name]
         assert phases["tcp"].round_trips == 1
-        # Closing the connection belongs to no phase.
+        # The capture may have more bytes, because closing the connection belongs to no phase.
         assert total.bytes_sent is not None
         assert total.bytes_sent <= sum(segment.payload for segment in connection if segment.outgoing)
         trips, came = 0, 0

@@ -98,7 +98,7 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
     ]
 
 
-#: Characters that separate parts of a URL. tests/unit/programs/test_connections.py tests all others.
+#: Characters that separate parts of a URL. tests/unit/programs/test_connections.py tests other special characters.
 @pytest.mark.parametrize(("signs", "written"), [("@:/", str), ("?#% +", str), ("@:/?#%密", quote_plus)])
 def test_failing_command_never_prints_the_password(
     mariadb: MariadbServer,
@@ -145,7 +145,7 @@ LEAST = {
 }
 
 
-#: The study that `make test` runs, because both the engine and an application's driver measure it.
+#: The only study that `make test` runs. It was chosen because it starts both the engine and an application's driver.
 IN_MAKE_TEST = "mongodb-tls"
 
 
@@ -192,7 +192,7 @@ def test_files_and_processes_of_a_run_do_not_show_the_password(
             started.update(check_hidden_in_processes(process.pid, ALL) if run.exists() else ())
             return measured or process.poll() is not None
 
-        # Check from the start of the run on: on a busy machine a process may have ended after the first slice.
+        # Look at the processes again and again from the start: some may end before the first slice is recorded.
         eventually("measuring", measured_after_a_check)
         assert started - {process.pid}
         out, err = process.communicate(timeout=HANGS_SECONDS)

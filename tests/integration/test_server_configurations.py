@@ -27,7 +27,7 @@ levels.logged.lab.server.settings = { appendonly = "yes" }
 
 
 def with_commits() -> Study:
-    """Return the TLS study of Redis with a factor that configures the server."""
+    """Return the study redis-tls with another factor, whose levels set options of the server."""
     study = tomllib.loads(resources.files("costof.studies").joinpath("redis-tls.toml").read_text())
     study["factors"]["commits"] = tomllib.loads(COMMITS)
     return Study.model_validate({"name": "redis-tls", **study})
@@ -39,7 +39,7 @@ def connections(lab: ServerLab, engines: Engines, arm: PlannedArm) -> int:
     return lab.counters(engines.server(arm)).connections or 0
 
 
-def test_each_configuration_and_the_controls_copy_have_their_own_server() -> None:
+def test_each_server_configuration_and_the_copy_of_the_control_have_a_separate_server() -> None:
     plan = resolve(with_commits(), Options("quick", ("transport=plain,tls", "distance=lan", "records=100")))
     usual, logged = (
         next(arm for arm in plan.arms if arm.levels.get("commits") == level) for level in ("in-memory", "logged")

@@ -3,7 +3,7 @@
 Nearly all tests share one loaded database, since loading takes longest.
 """
 
-# ruff: noqa: S608  # names and numbers of our own
+# ruff: noqa: S608  # all names and numbers in the SQL are from this file
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from costof.run.instruments import LOAD_SECONDS
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
-#: In `make test`, only `tests/contract/test_service.py` loads TPC-C's data and runs some transactions.
+#: Not in `make test`, because loading TPC-C's data takes long.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 # With two warehouses some payments and order lines are remote (of the other warehouse).
@@ -284,7 +284,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
             )
             return bool(isolation)
 
-        # At times all terminals are between two lock waits.
+        # Retry, because at times no terminal is waiting for a lock.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
         # The counter is in ms and contains only ended waits, so one wait has timed out after about 1 s.
@@ -298,7 +298,10 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
 
 
 def test_terminals_wait_for_keying_and_think_times(database: Database) -> None:
-    """Keying a New-Order takes 18 s, others 2 or 3 s (clause 5.2.5.2), so no New-Order ends in this slice."""
+    """The keying time is how long a user types a transaction's input: 18 s for a New-Order, 2 or 3 s for others.
+
+    (TPC-C, clause 5.2.5.2.) So no New-Order ends in this slice, which is shorter.
+    """
     others = 0
     # A slow machine may complete nothing in the second after the keying time; then the slice is repeated.
     while not others:

@@ -1,6 +1,6 @@
-"""Far arms of a run by an ordinary user, whose hosts are in a user namespace.
+"""Runs of an ordinary user with arms at a distance, whose hosts are in a user namespace.
 
-They have the same evidence as those of root. If the machine forbids such namespaces, the error names a remedy.
+These arms have the same evidence as in a run of root. If the machine forbids user namespaces, the error names a remedy.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def doctor(user: list[str]) -> list[str]:
 
 
 def refused(user: list[str]) -> str:
-    """Start a run with far arms as this user, which must fail and leave no folder. Return its error."""
+    """Start a run with arms at a distance as this user. It must fail and leave no folder. Return its error."""
     with folder_of_ordinary_user() as folder:
         far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)

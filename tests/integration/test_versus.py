@@ -19,7 +19,7 @@ from tests.support.programs import eventually
 from .conftest import COSTOF
 
 pytestmark = pytest.mark.servers
-#: A shell line that appends a line to the log. The number of the run is that of hyperfine's variable.
+#: A shell line that appends a word, the command's name and the number of the run, as hyperfine counts it, to a log.
 LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
@@ -27,9 +27,9 @@ RUNS, WARM_UPS = 4, 3
 def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
-    # Warm-up runs fail, so each measured run that ends with 0 is none of them.
+    # Let only warm-up runs fail, so that the exit statuses show whether one of them was measured.
     command = LOG.format(word="run") + "; [ $(grep -c 'run {n}' log) -gt {warm} ]"
-    # The first command also has its identical copy, so that it warms up and is measured twice as often.
+    # costof also measures an identical copy of the first command, so this command runs twice as often.
     commands = [command.replace("{n}", "1").replace("{warm}", str(2 * WARM_UPS))]
     commands += [command.replace("{n}", "2").replace("{warm}", str(WARM_UPS))]
     lines = [line.replace("{n}", "x") for line in around]
@@ -45,7 +45,7 @@ def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_pa
     order = [name for word, name, *_ in words if word == "run"]
     assert Counter(order) == {"1": 2 * (RUNS + WARM_UPS), "2": RUNS + WARM_UPS}
     assert len([*groupby(order)]) > RUNS, "the commands alternate"
-    # The last warm-up run is the slice of the warm-up round.
+    # The last warm-up run is the one in costof's warm-up round. It is numbered like a measured run.
     iterations = [number for word, name, number in filter(lambda each: len(each) == 3, words) if name == "2"]
     assert iterations == [f"warmup-{at}" for at in range(WARM_UPS - 1)] + [str(at) for at in range(RUNS + 1)]
 

@@ -138,8 +138,8 @@ def test_lengths_of_fields_have_the_distribution_that_the_workload_sets(store: S
         assert max(lengths) <= 300
         weights = [1.0] * 101 if distribution == "uniform" else [1 / (1 + above) ** 0.99 for above in range(101)]
         mean = sum((200 + above) * weight for above, weight in enumerate(weights)) / sum(weights)
-        # The standard deviation is 29 for uniform and 27 for zipfian lengths, below 1 for the mean. The
-        # generator of zipfian numbers (Gray) is itself an approximation.
+        # The standard deviation of the mean is below 1. The tolerance is larger, because the zipfian generator (Gray)
+        # is an approximation.
         assert sum(lengths) / len(lengths) == pytest.approx(mean, abs=5)
 
 
@@ -224,7 +224,7 @@ def test_failed_operations_are_counted_by_kind_of_operation(store: Store) -> Non
     [again] = measure([service], [(0, 20, small)])
     assert (loaded.errors, again.operations) == ([], 0)
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
-    # Half the record count makes the engine insert keys that already exist, so each insert fails.
+    # The table has twice as many records as `record_count`. So the engine inserts keys that exist, and inserts fail.
     mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
     [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
     [error] = answer.errors
@@ -233,7 +233,7 @@ def test_failed_operations_are_counted_by_kind_of_operation(store: Store) -> Non
 
 
 @pytest.mark.slow
-def test_unsatisfiable_write_concern_is_an_error(replica_set: ServerLab) -> None:
+def test_write_concern_that_the_replica_set_cannot_satisfy_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
     met, unmet = measure(

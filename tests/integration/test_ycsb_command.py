@@ -67,7 +67,7 @@ def test_published_ycsb_load_command_prints_a_report_in_the_format_of_ycsb(loade
 
 
 @pytest.mark.usefixtures("loaded")
-def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_path: Path) -> None:
+def test_loading_records_that_exist_requires_property_insertstart(mongod: Standalone, tmp_path: Path) -> None:
     refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
     assert (refused.status, refused.out) == (1, "")
     assert "already contains records, and nothing was written" in refused.err
@@ -143,7 +143,7 @@ def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
             f"db.user={service.username}\ndb.passwd={server.password.get_secret_value()}\n"
         )
         options = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
-        # The lab has made the table for workloads of its own.
+        # The lab has created this table in another form. The advice in costof's error message must create YCSB's table.
         server.ask("DROP TABLE usertable")
         missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *options, cwd=tmp_path)
         assert missing.status == 1

@@ -16,7 +16,7 @@ METRIC, PROTECTED = "wire.connect_and_first_query", "tls"
 
 
 def judged(ratio_to_ours: float | None = None, verdict: Verdict | None = None, ratio: float = 1.0) -> Result:
-    """Return a result with one published figure: our ratio times `ratio_to_ours`, or `ratio`."""
+    """Return a result with one published ratio: `ratio`, or `ratio_to_ours` times the ratio that was measured."""
     result = mongodb()
     effects = [
         each.model_copy(update={"verdict": verdict})

@@ -16,8 +16,8 @@ from tests.manual.command_lines import Line, lines
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
-#: Lines with one of these words are only parsed, because they need something. The text says what they need, and which
-#: test runs such lines.
+#: Lines with one of these words are only parsed, because they need something that is missing here. The text says what
+#: they need, and which test runs such lines.
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
@@ -32,7 +32,7 @@ NEEDS = {
     "selftest": "a minute: tests/integration/test_selftest.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
-#: Other programs than costof, and what their lines need.
+#: Programs other than costof that occur in command lines, and what these lines need.
 OTHERS = {
     "podman": "podman, and a wheel in dist/",
     "uv": "uv, and a wheel in dist/: make check-wheels",
@@ -51,7 +51,8 @@ COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Each line that can be run, once and in the order of the pages, because a line may read what an earlier one wrote.
 RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 PARSED = {line.words: line for line in COSTOF_LINES if NEEDS.keys() & set(line.words)}.values()
-#: Studies of the runs in `runs/`. The first replaces `runs/…`; a page shows the history of the second.
+#: The user's folder has runs of these studies. A run of the first takes the place of `runs/…` in a command line. The
+#: runs of the second are for the lines that print a history.
 RUNS = ("mongodb-tls", "redis-tls")
 
 
@@ -65,7 +66,7 @@ def arguments_of(line: Line) -> list[str]:
         case ["run", *_] if "--dry-run" not in words:
             return [*words, "--dry-run"]
         case ["versus", *_]:
-            # The last of several values of an option applies.
+            # These options override those of the line, because the last value of an option applies.
             return [*words, "--rounds", "2", "--seconds", "0.01"]
     return words
 
@@ -116,7 +117,7 @@ def test_command_line_that_needs_nothing_special_succeeds(
     assert ended.exit_code in {0, 3}, ended.exception
 
 
-def test_each_listed_requirement_is_that_of_a_command_line() -> None:
+def test_each_listed_requirement_is_needed_by_a_command_line() -> None:
     used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

@@ -48,7 +48,7 @@ def text_of(stored: StoredRun, *, days: int = 0, change: Change | None = None) -
 
 
 def with_arm(**fields: object) -> Change:
-    """Return a change of the protected arm."""
+    """Return a function that changes these fields of the protected arm."""
 
     def change(result: Result) -> Result:
         arms: list[Arm] = [each.model_copy(update=fields) if each.name == PROTECTED else each for each in result.arms]
@@ -78,7 +78,7 @@ def test_arm_without_evidence_has_no_figures(stored: StoredRun) -> None:
     assert "connect and first query" not in table
 
 
-def test_missing_figure_has_its_reason(stored: StoredRun) -> None:
+def test_figure_that_is_missing_is_replaced_by_the_reason(stored: StoredRun) -> None:
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
 
 
@@ -94,7 +94,7 @@ def test_memory_of_a_connection_has_a_row_with_its_size_for_all_clients(stored: 
     assert re.search(rf"{row} .*\+20\.\d+.kB .*costs .*10,000 clients: \+200.MB", text_of(stored, change=with_memory))
 
 
-def test_old_figures_are_marked(stored: StoredRun) -> None:
+def test_figures_of_an_old_run_or_an_older_version_are_marked_as_old(stored: StoredRun) -> None:
     def by_another_version(result: Result) -> Result:
         return result.model_copy(update={"environment": {**result.environment, "costof": "0.0.1"}})
 

@@ -1,4 +1,4 @@
-"""The few lines of a study's answer: the best mitigation, and links to studies that measured others."""
+"""The short answer on a study's page: the best mitigation, or a link to a study that measured mitigations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pooling() -> Result:
     return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
 
-def test_best_mitigation_with_encrypted_clients_goes_first(pooling: Result) -> None:
+def test_best_mitigation_that_keeps_clients_encrypted_is_named_first(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
     assert helps(pooling).startswith(capital(encrypted.label))

@@ -1,4 +1,4 @@
-"""The line of each study's page about the user's own servers: the command accepts or refuses them as the page says."""
+"""A study's page says whether the study can measure a user's own servers, and the command behaves accordingly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manual.reports import DOCS
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_page_says_truly_whether_the_study_measures_the_users_own_servers(
+def test_study_page_says_correctly_whether_the_study_can_measure_the_users_own_servers(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (DOCS / "studies" / f"{name}.md").read_text()

@@ -32,7 +32,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return stored(folder)[STUDY]
 
 
-def test_page_shows_each_published_figure_beside_a_real_run(real: Result) -> None:
+def test_page_shows_each_published_figure_beside_the_figure_of_a_real_run(real: Result) -> None:
     text = page({STUDY: real})
     compared = [each for found in claims_by_figure(real) for each in found]
     assert compared
@@ -49,7 +49,7 @@ def test_page_shows_each_published_figure_beside_a_real_run(real: Result) -> Non
     assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
 
 
-def test_page_without_runs_has_only_the_publications_own_figures() -> None:
+def test_page_without_stored_runs_has_only_numbers_from_the_publications() -> None:
     text = page({})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
     shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
@@ -57,7 +57,7 @@ def test_page_without_runs_has_only_the_publications_own_figures() -> None:
 
 
 def _texts(study: str) -> list[str]:
-    """Return the texts of a study with the figures of its publication, as the page may print them."""
+    """Return the texts of a study that contain numbers: published figures (rounded in any way), names, and so on."""
     loaded = load_study(study)
     assert loaded.published is not None
     sides = [
@@ -73,7 +73,7 @@ def _texts(study: str) -> list[str]:
     return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
 
 
-def test_interval_of_the_ratio_of_ratios_follows_from_that_of_our_ratio() -> None:
+def test_quotient_of_published_and_measured_ratio_has_an_interval_computed_from_the_measured_ratio() -> None:
     ((claim,),) = claims_by_figure(judged(1.5))
     value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
     ours = claim.effect.ratio
@@ -93,7 +93,7 @@ def test_interval_of_the_ratio_of_ratios_follows_from_that_of_our_ratio() -> Non
         ([], "Not measured"),
     ],
 )
-def test_verdict_on_a_published_statement_depends_on_which_of_its_figures_agree(
+def test_published_statement_stands_if_all_its_figures_agree_with_the_run_and_in_part_if_some_do(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))
@@ -101,11 +101,11 @@ def test_verdict_on_a_published_statement_depends_on_which_of_its_figures_agree(
     assert Statement("", found).outcome == outcome
 
 
-def test_statements_contain_each_published_figure_for_every_arm_that_it_fits(real: Result) -> None:
+def test_each_published_figure_is_compared_with_every_arm_that_has_its_settings(real: Result) -> None:
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 
-def test_run_is_stored_as_its_result_if_its_ledger_is_large(tmp_path: Path) -> None:
+def test_run_whose_ledger_is_too_large_is_stored_as_its_result(tmp_path: Path) -> None:
     run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
     keep(run, tmp_path / "whole")
     keep(run, tmp_path / "small", most_bytes=1)

@@ -67,7 +67,7 @@ def small(study: str) -> Result:
 
 
 def mongodb(**changes: Any) -> Result:
-    """Return a result at one distance, measured in both views with one protected arm. `changes` replace its fields."""
+    """Return a result of one protected arm, measured by the engine and by a driver. `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 
@@ -85,7 +85,8 @@ FRESH = RequestedLoad("300/s", "20")
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
     """Return the result of a run at a load with 2 ms of round-trip time.
 
-    `carried` is the share of the requested load that the protected arm can serve, and `come` the share that arrives.
+    `carried` is the share of the arriving load that the protected arm can serve. `come` is the share of the requested
+    load that arrives.
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
@@ -93,7 +94,7 @@ def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0
 
 @cache
 def target_at_load() -> Result:
-    """Return the result of a run at a load on a target half a millisecond away, with predictions for 2 ms."""
+    """Return the result of a run at a load on a user's server half a millisecond away, with predictions for 2 ms."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", target="mysql://app@db/", load=FRESH)
     return fake_result(plan, FarAway(), f"{STARTED[:10]}-{TRANSPORT}-target", noise=NOISE)
 
@@ -121,12 +122,11 @@ def empty() -> Result:
 
 
 def with_sections(result: Result, **changes: Any) -> Result:
-    """Return the result with `changes` to its sections."""
     return result.model_copy(update={"sections": result.sections.model_copy(update=changes)})
 
 
 def answer_texts(result: Result, kind: str) -> list[str]:
-    """Return the sentences of one kind in the answer that this result gets after a test has changed it."""
+    """Write the answer of a (changed) result anew, and return its sentences of this kind, such as 'explanation'."""
     core = Core.model_construct(**{name: getattr(result, name) for name in Core.model_fields})
     return sentence_texts(build_result(core, result.sections).answer, kind)
 

@@ -1,4 +1,4 @@
-"""Reports in Markdown, on terminals of common widths, and what all forms of a report say of unusual runs."""
+"""Reports in Markdown and on terminals of common widths, and reports about unusual runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ INTERVAL = re.compile(r"\[−?[\d.,]+, −?[\d.,]+\]")
 
 
 def costs(markdown: str) -> str:
-    """Return the tables of costs, without the lists of sentences that a terminal leaves out."""
+    """Return the tables of costs from a report in Markdown. Lists are left out, as on a terminal."""
     part = markdown.split("## What it costs")[1].split("\n## ")[0]
     return "\n".join(line for line in part.splitlines() if not line.startswith("- "))
 
@@ -121,7 +121,7 @@ def test_error_of_an_arm_is_reported_with_the_name_the_distance_and_the_reason()
 
 
 def with_needed(seconds: float | None) -> Result:
-    """Return a result whose effects are all unresolved."""
+    """Return a result without any verdict; `seconds` is the further time needed for one, or None if unknown."""
     why = Unresolved(
         needed_seconds=seconds, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False
     )
@@ -135,7 +135,7 @@ def with_effects(**changes: Any) -> Result:
 def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answer_texts(with_needed(600.0), "next")
-    # The profile does not permit so many rounds, so the run cannot be resumed for them.
+    # The advice is a new run, not --resume, because 370 rounds are more than the profile permits.
     assert advice.startswith("Measure for about 10 min more (--rounds 370) to get a verdict on ")
 
 
@@ -227,7 +227,7 @@ def test_markup_in_a_text_is_escaped_in_markdown(text: str, escaped: str) -> Non
     assert escape(text) == escaped
 
 
-def test_explanation_gives_the_share_of_an_applications_added_time_that_is_on_the_wire() -> None:
+def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms

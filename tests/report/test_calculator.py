@@ -124,7 +124,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
     chromium: Browser, path_at_load: Path
 ) -> None:
-    """Regression: it began at the measured distance, and its cores were those of servers and client together."""
+    """Regression: it began with the measured distance, and added the cores of the client to those of the servers."""
     result = target_at_load()
     with opened(chromium, path_at_load) as page:
         default = default_load(Index(result), result.sections.cost_model)
@@ -144,7 +144,7 @@ def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
             assert shown_outputs(page) == computed(result, load)["tls"]
 
 
-def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, tmp_path: Path) -> None:
+def test_calculator_of_durable_commits_computes_the_cost_on_a_chosen_disk(chromium: Browser, tmp_path: Path) -> None:
     result = result_of("mariadb-durability")
     written = tmp_path / "commits.html"
     written.write_text(drawn(result), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, 
         assert page.url.endswith("#flush=1.2")
 
 
-def test_calculator_names_a_value_in_the_url_that_a_run_at_a_load_ignores(
+def test_calculator_of_a_run_at_a_load_reports_a_value_in_the_url_that_has_no_effect(
     chromium: Browser, path_at_load: Path
 ) -> None:
     result = target_at_load()

@@ -77,9 +77,9 @@ def test_answer_about_many_protections_names_only_the_most_expensive_and_the_che
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result with changes to the effects on these metrics.
+    """Return a result whose effects on these metrics have the fields in `change`.
 
-    It has no cost model, because the sentences of a cost model would come first in the answer.
+    Its cost model is removed, because the answer would begin with sentences about the cost model.
     """
     result = with_sections(transport(), cost_model=None)
 
@@ -118,7 +118,7 @@ def test_protection_without_cost_breaks_even_with_a_single_query() -> None:
     assert "adds less than 5 % to the time of a connection at lan even with a single query" in text
 
 
-def test_break_even_that_is_not_certain_has_the_lowest_plausible_number_of_queries() -> None:
+def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]

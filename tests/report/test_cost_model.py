@@ -1,4 +1,4 @@
-"""The cost model: its predictions, and the calculator's arithmetic in Python."""
+"""The cost model: its predictions, and the functions that the report's calculator repeats in JavaScript."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_added_time_is_own_time_and_round_trips_with_the_interval_of_the_own_time() -> None:
+def test_predicted_cost_is_processing_time_plus_round_trips_and_has_the_interval_of_the_processing_time() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -91,7 +91,7 @@ def test_default_distance_of_the_calculator_is_the_shortest_of_at_least_1_ms() -
     assert default_load(Index(near), model).round_trip_ms == 0.05
 
 
-def test_flushes_predict_the_cost_on_another_disk() -> None:
+def test_cost_on_another_disk_is_predicted_from_the_flushes_of_an_operation() -> None:
     study, level, flushes = "mariadb-durability", "1-1", 2
     plan, truth = plan_of(study, "quick", "clients=1"), TRUTHS[study]
     assert isinstance(truth, DurabilityTruth)
@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """Simulated slices of a lab with the CPU time of its links, and of a target with only the client's CPU time."""
+    """Simulated slices with the CPU times of a run: in a lab also those of links, on a target only the client's."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

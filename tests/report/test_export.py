@@ -96,7 +96,7 @@ def test_hdrhistogram_library_reads_the_exported_log(ledger: Ledger, run: Run, t
         assert [histogram.get_value_at_percentile(each) for each in (50.0, 99.0)] == counts.at_percentiles([50.0, 99.0])
 
 
-def test_prometheus_client_parses_the_openmetrics(ledger: Ledger, tmp_path: Path) -> None:
+def test_prometheus_client_parses_the_openmetrics_export(ledger: Ledger, tmp_path: Path) -> None:
     families = text_string_to_metric_families(exported(ledger, "openmetrics", tmp_path / "run.txt").read_text())
     read = {
         (sample.name, sample.labels["metric"], sample.labels["arm"], sample.labels.get("bound")): sample.value

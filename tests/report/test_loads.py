@@ -73,7 +73,7 @@ def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     )
 
 
-def test_load_that_needs_the_whole_machine_is_not_carried_even_if_all_arrivals_were_served() -> None:
+def test_load_that_needs_the_whole_machine_is_reported_as_too_high_even_if_all_clients_were_served() -> None:
     result = at_load(load=RequestedLoad("490/s", "20"))
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "
@@ -99,7 +99,7 @@ def test_answer_on_a_busy_machine_begins_with_a_warning() -> None:
     assert answer.index("busy,") < answer.index("adds")
 
 
-def test_warning_about_the_busiest_arm_comes_first() -> None:
+def test_warning_about_the_arm_that_made_the_machine_busiest_comes_first() -> None:
     result = at_load()
     data = result.sections.load
     busy = [each.model_copy(update={"machine_busy": 0.93 if each.arm == "tls" else 0.82}) for each in data.carried]
@@ -134,7 +134,7 @@ def test_load_at_which_the_queue_grows_is_not_carried() -> None:
     assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (its queue grew).")
 
 
-def test_verdict_on_loads_that_every_variant_carries_is_for_the_highest() -> None:
+def test_verdict_is_about_the_highest_load_if_every_variant_carries_all_loads() -> None:
     result = over_loads(5000.0)
     assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest load of this run.")
     assert [figure.label for figure in result.summary.figures] == ["a query, 30/s", "a query, 100/s", "a query, 300/s"]

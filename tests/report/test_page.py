@@ -122,7 +122,7 @@ def test_page_shows_every_verdict_in_words() -> None:
     effects = [effect.model_copy(update={"verdict": verdicts[effect.metric]}) for effect in result.effects]
     costs = drawn(result.model_copy(update={"effects": effects})).split('<section id="costs"')[1].split("</section>")[0]
     chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', costs)
-    # One row for each metric, in the order of the effects.
+    # The table has one row for each metric.
     assert Counter(chips) == Counter(CHIPS[verdict] for verdict in verdicts.values())
 
 
@@ -132,7 +132,7 @@ def test_page_of_a_run_with_one_round_or_none_is_well_formed_and_has_no_picture(
         assert "<figure" not in text
 
 
-def test_page_of_application_figures_has_no_table_or_picture_of_the_wire() -> None:
+def test_page_of_a_run_measured_only_in_an_application_has_no_table_or_picture_of_the_wire() -> None:
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
     only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only

@@ -1,4 +1,4 @@
-"""Whole pages in a real browser. Slow tests look at the kept runs of all studies and at a comparison of commands."""
+"""Whole pages in a real browser. Slow tests open the reports of all stored runs, and of a comparison of commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def serious(page: Page) -> list[str]:
 
 
 def scrolls_sideways(page: Page) -> bool:
-    # Elements may begin and end between two pixels.
+    # Elements may begin and end between two pixels, so one pixel too many is no overflow.
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
@@ -167,7 +167,7 @@ def test_embedded_picture_and_calculator_get_a_frame_of_their_height(
 
 @pytest.fixture(scope="module")
 def every_page(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return the pages of all kept runs and of a comparison of two commands."""
+    """Return the reports of all stored runs and of a comparison of two commands."""
     kept, folder = results(), tmp_path_factory.mktemp("versus") / "run"
     command = [sys.executable, "-m", "costof", "versus", "true", "sleep 0.01", "--rounds", "4", "--out", folder]
     subprocess.run(command, check=True, capture_output=True)

@@ -56,7 +56,7 @@ WIDEST = [
     pytest.param(lambda: result_of(HTTP, "default"), id="every mitigation", marks=pytest.mark.slow),
     pytest.param(lambda: result_of(POOLING, "default"), id="every pool", marks=pytest.mark.slow),
 ]
-#: The run at a load, which is of no study.
+#: The golden file of a run at a load. All other golden files are named after studies.
 LOAD = "at-load"
 WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-trip")
 

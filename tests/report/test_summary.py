@@ -1,4 +1,4 @@
-"""The summary: the verdict, the lines below it (how sure it is, and what wins the cost back), and the key figures.
+"""The summary at the top of a report: verdict, certainty, best mitigation, and key figures.
 
 The golden files of the short answers in `golden/short` have the summaries of all studies.
 """
@@ -71,13 +71,13 @@ def test_verdict_names_a_halved_rate_instead_of_the_cores() -> None:
     assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
 
 
-def test_first_figures_of_one_metric_at_many_sizes_include_those_of_the_largest_sizes() -> None:
+def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes() -> None:
     sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_other() -> None:
+def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_are_consistent() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
@@ -119,7 +119,7 @@ def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     assert limited == "limited: after 10 rounds, the effect on a read is unresolved."
 
 
-def test_summary_of_several_arms_leads_with_a_quantity_that_has_a_verdict_and_names_the_unresolved_ones() -> None:
+def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_are_unresolved() -> None:
     index, rate = Index(mongodb()), {"unit": "per_second", "better": "higher", "ratio": estimate(0.9, 0.01)}
     arms = [
         figure(words, -30.0, verdict, arm, **changes)
@@ -147,7 +147,7 @@ def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> 
 
 
 def has_open_leg(study: str, levels: dict[str, str]) -> bool:
-    """Return whether an arm sends data without TLS over a leg between hosts, judged by what it sets up."""
+    """Return whether an arm with these levels sends plaintext between two hosts, such as pooler and server."""
     settings = load_study(study).arm_settings(levels)
     pool, proxies, balanced = (
         settings.lab.get("pool"),
@@ -164,7 +164,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_protection(study: str) -> None:
+def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives_up_protection(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None
@@ -173,7 +173,7 @@ def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_pr
         return
     declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
     for level in loaded.factors[main].levels:
-        # The clients' own encryption is judged by the report itself.
+        # The report itself detects that clients do not encrypt, so the study need not declare it.
         if level != loaded.control[main] and has_open_leg(study, {main: level}):
             settings = loaded.arm_settings({main: level})
             assert level in declared or (not settings.speaks_tls and "sidecars" not in settings.lab), level
@@ -189,7 +189,7 @@ def test_pool_with_tls_on_both_sides_is_the_only_one_that_keeps_the_whole_protec
     assert parts["transaction-server"] == "the encryption of the clients' connections"
 
 
-def test_reason_says_how_much_of_the_time_in_the_application_is_its_drivers() -> None:
+def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driver() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
     assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."

@@ -25,7 +25,7 @@ ENGINE = "costof-engine"
 RUNNER = "costof.instruments.commands.runner"
 OF_RAY = ("gcs_server", "raylet", "ray::HostActor", "ray.util.client")
 WHERE = ("--hosts", "auto", "--hosts-where", "pool=load")
-#: The number of slices in a round: the control, its replicate and the other arm.
+#: The number of slices in a round: the control, its identical copy and the other arm.
 ROUND = 3
 STUDY = """
 title = "What does TLS cost a Redis client?"
@@ -92,7 +92,7 @@ REDISCLI_AUTH = { file = "/tmp/password" }
 
 
 def paced(per_second: float) -> str:
-    """Return the `pace` line for `STUDY`: this many operations a second, at equal distances.
+    """Return the `pace` line for `STUDY`: this many operations a second, at equal intervals.
 
     At 3,000 a second the first operations of all hosts are scheduled within a millisecond.
     """

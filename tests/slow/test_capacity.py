@@ -1,4 +1,4 @@
-"""Sweeps on a server whose capacity within a latency limit is known by construction."""
+"""Sweeps (searches for the capacity within a latency limit) on a server whose capacity is known by construction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support import queue_command, queue_server
 from tests.support.programs import get
 from tests.support.unwatched import Silent
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
 #: The limit is so long that the delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01
@@ -80,7 +80,7 @@ def sweep(
 
 
 def test_measured_capacities_of_servers_equal_those_computed_for_their_queues(server: Access, tmp_path: Path) -> None:
-    # On a busy machine a run may be too disturbed to find the capacities, and says so.
+    # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
     runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
     effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))

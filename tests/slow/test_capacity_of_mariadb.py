@@ -24,7 +24,7 @@ from tests.support import queue_relay, queue_server
 from tests.support.programs import url_of, users_mariadb
 from tests.support.unwatched import Silent
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
 #: Seconds of a query without and with TLS, and the limit, which is so long that a busy machine's delays hardly matter.
 PLAIN, TLS, LIMIT_SECONDS, SHARE = 0.008, 0.01, 0.1, 0.01
@@ -32,14 +32,14 @@ ENTRANCE = 3307
 ATTEMPTS = 3
 
 
-def test_capacities_of_a_database_are_those_of_its_queues(tmp_path: Path) -> None:
+def test_measured_capacities_of_a_database_equal_those_computed_for_its_queues(tmp_path: Path) -> None:
     with Lab() as lab, users_mariadb(lab) as server:
         arguments = [server.address, str(ENTRANCE), str(server.port), str(PLAIN), str(TLS)]
         lab.spawn("relay", "relay", [sys.executable, "-m", queue_relay.__name__, *arguments])
         lab.wait_until("starting the relay", lambda: greets(server.address, ENTRANCE))
         url = url_of(server).replace(f":{server.port}/", f":{ENTRANCE}/")
         access = Access(url, server.ca_file, allow_plain=True)
-        # On a busy machine a run may be too disturbed to find the capacities, and says so.
+        # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
         runs = (sweep(access, tmp_path / str(attempt)) for attempt in range(ATTEMPTS))
         effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))

@@ -1,4 +1,7 @@
-"""Targets that are compatible with a server but lack some features: runs work without them and report that once."""
+"""Runs on servers that are only compatible with MySQL, Redis or MongoDB, and lack some of their features.
+
+Runs work without these features, and report each missing one once.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +122,7 @@ def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Running
 def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
-    """MongoDB lists no privileges for this user. A server without roles lists none for users who may do all."""
+    """A user with an empty list of privileges may do nothing. (On servers without roles the list means nothing.)"""
     server = standalone(61)
     with server.client() as client:
         client.admin.command("createUser", "nobody", pwd="word", roles=[])
@@ -132,7 +135,7 @@ def test_mongodb_user_without_roles_is_rejected_before_any_write(
         assert set(client.list_database_names()) == before
 
 
-def test_empty_database_that_a_server_keeps_is_recognized(ferretdb: RunningServer, tmp_path: Path) -> None:
+def test_clean_removes_an_empty_database_that_ferretdb_has_kept(ferretdb: RunningServer, tmp_path: Path) -> None:
     name = "costof_20261123_101112_study_0a1b2c"
     with mongodb(ferretdb) as client:
         client[name]["gone"].insert_one({"_id": 1})

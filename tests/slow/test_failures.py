@@ -1,4 +1,7 @@
-"""Faults of what a protection needs: a clear line names each one, what was measured is kept, and nothing is left."""
+"""Faults of the files and processes that a protection needs, such as a full disk or a killed proxy.
+
+One line names the fault, the earlier measurements are kept, and no process or file is left.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +94,8 @@ def test_full_disk_of_an_audit_log_is_named_and_earlier_rounds_are_kept(
     assert not result.errors
 
 
-#: For each fault: the study with its settings, the number of slices in a round, the process with this word in its
-#: command line, the signal that it gets, and what the report says about it.
+#: For each fault: a study and its settings, the number of slices in a round, a pattern for the command line of a
+#: process, the signal that this process gets, and words of the warning in the report.
 FAULTS = {
     "standby dies": (
         "postgres-durability",

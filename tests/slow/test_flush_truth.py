@@ -1,4 +1,4 @@
-"""A disk whose flushes take a known time longer: the cost model predicts the cost of durable commits on it."""
+"""The cost model predicts the cost of durable commits on a slower disk, simulated by a known delay of each flush."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from costof.results.index import Index
 from costof.results.ledger import Ledger
 from tests.integration.conftest import COSTOF
 
-pytestmark = [pytest.mark.slow, pytest.mark.servers]
+pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.alone]
 
 MORE_MS = 2.0
-#: The shim delays the calling thread before each flush.
+#: A library for LD_PRELOAD that delays each flush by DELAY_NS.
 SHIM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ STUDIES = {
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that makes each flush 2 ms longer."""
+    """Return the built library, which makes each flush 2 ms longer."""
     folder = tmp_path_factory.mktemp("shim")
     folder.chmod(0o755)
     folder.parent.chmod(0o755)
@@ -60,7 +60,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
-    """Run the study for one client, with all of its processes under the shim if given, and return the result."""
+    """Run the study with one client. If `preloaded` is given, all processes load this library. Return the result."""
     chosen = ["--profile", "quick", "--set", STUDIES[study], "--set", "clients=1", "--rounds", "8"]
     variables = {"LD_PRELOAD": str(preloaded)} if preloaded else {}
     subprocess.run([*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables})
@@ -78,8 +78,8 @@ def test_cost_of_durable_commits_on_a_slower_disk_is_predicted(study: str, shim:
     predicted = added(extra, load).operation_ms
     (effect,) = (each for each in slower.effects if each.metric == "wire.commit")
     off = predicted.value - effect.difference.value
-    # The intervals of the model, of the slower run and of its flushes are independent.
+    # Half-widths of three independent intervals: of the prediction, of the cost on the slower disk, and of the flush.
     halves = [(each.high - each.low) / 2 for each in (predicted, effect.difference, slow_model.flush_ms)]
     halves[2] *= extra.operation.flushes
-    # A correct prediction is within the combined interval in 95 % of runs, and within twice the interval in all.
+    # 95 % of correct predictions are within the combined interval, and practically all are within twice the interval.
     assert abs(off) <= 2 * sum(half**2 for half in halves) ** 0.5, (predicted, effect.difference, halves)

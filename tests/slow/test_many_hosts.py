@@ -57,7 +57,7 @@ pytestmark = [
 LOADS = ["load-1", "load-2", "load-3"]
 #: The maximum time between the first operations of any two hosts. By schedule it is 0.7 ms.
 TOGETHER_NS = 5_000_000
-#: The duration, in seconds, of a command that outlasts the test, so it must be killed.
+#: The duration of a command, in seconds. It is longer than the test, so the command ends only if costof kills it.
 LONG = "123456789"
 
 
@@ -88,7 +88,7 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """Return the file of a study with longer slices, for runs of few rounds: a late host matters less."""
+    """Return the file of a study with longer slices, in which a host that starts late loses a smaller share."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
@@ -154,10 +154,10 @@ def test_operations_of_a_slice_are_the_sum_over_all_hosts(near: Near) -> None:
 
 def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     measured = sum(record.answer.operations for record in near.outcome.slices)
-    # Operations that hosts abandon a second after their slice are counted only by the server.
+    # A host abandons operations that have no answer a second after the slice. The server may count them all the same.
     abandoned = sum(error.count for record in near.outcome.slices for error in record.answer.errors)
-    # Not measured are one GET that checks the account's permission, and, before each slice, one GET by each of the 12
-    # workers on the connection that it opens.
+    # The server also counts GETs that are not measured: one that checks the account's permission, and one by each of
+    # the 12 workers on its new connection before each slice.
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
@@ -167,7 +167,7 @@ def test_clock_of_a_host_that_is_ten_seconds_off_is_corrected(near: Near) -> Non
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # A busy machine starts some slices late. With an uncorrected clock all slices would be late.
+        # One slice in time is enough: a busy machine starts some late, but without the correction all would be late.
         assert min(part.late_ns for part in each) < 1e9
 
 

@@ -28,7 +28,8 @@ def test_two_proxies_use_far_more_cpu_time_than_the_encryption_between_them(tmp_
         for metric in CPU:
             way, encryption = mean(split, metric, "first"), mean(split, metric, "second")
             assert way > 3 * abs(encryption) > 0
-    # Only proxies for raw TCP open a connection, with a TLS handshake, for each of the client's.
+    # Proxies for raw TCP do a TLS handshake between each other for each connection of the client. Proxies for HTTP
+    # (`pooled`) keep their connections to each other open.
     connect = "wire.connect_and_first_request"
     assert mean(raw, connect, "second") > 2 * abs(mean(pooled, connect, "second"))
 

@@ -25,10 +25,10 @@ AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """The upgrade of a server to a later release.
+    """The upgrade of a server to a later release. A field with two values has that of the old release first.
 
-    The variable COSTOF_<PROGRAM> names the server's program. `first` starts a server, and `second` another one at the
-    address of the first.
+    `unpack` fetches a release, such as "17.5.0", into a folder and returns its program. `first` starts a server of the
+    old release, and `second` one of the new release at the same address. `url` returns a server's URL.
     """
 
     study: str
@@ -86,9 +86,9 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """Complete runs `old` and `new` in `folder`, one on each release.
+    """Two complete runs in `folder`: `old` on the old release, `new` on the new one.
 
-    `refusal`: exit status and error of the command that would continue a run of the old release on the new one.
+    `refusal` is the exit status and the error of an attempt to resume, on the new release, a run of the old release.
     """
 
     upgrade: Upgrade

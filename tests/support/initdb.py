@@ -28,7 +28,7 @@ def copy_from_now_on() -> None:
 
 
 def copy_initialised(server: PostgresServer, initdb: Path) -> None:
-    """Initialise the server's data folder. The second time, copy it, and set the administrator's new password."""
+    """Initialise the server's data folder, or copy one that was initialised earlier and set the new password in it."""
     version = postgres_version(initdb.with_name("postgres"))
     # A fetched release runs from a copy with another path in each lab, so its path does not identify it.
     build = f"{version} {initdb.stat().st_size} {server.initdb_options()}"
@@ -43,7 +43,7 @@ def copy_initialised(server: PostgresServer, initdb: Path) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         complete = Path(folder) / "data"
         copy(server.data, complete)
-        # Another process may have been faster.
+        # Another process may have stored the folder in the meantime.
         with contextlib.suppress(OSError):
             complete.rename(kept)
 
@@ -53,7 +53,7 @@ def copy(source: Path, copied: Path) -> None:
 
 
 def set_password(server: PostgresServer, postgres: Path) -> None:
-    # A server for a single user reads statements from its standard input.
+    # In single-user mode, PostgreSQL reads statements from its standard input.
     statement = f"ALTER ROLE {ADMINISTRATOR} PASSWORD '{server._admin_password.get_secret_value()}'\n"
     argv = [*server.os_user.prefix, str(postgres), "--single", "-D", str(server.data), "postgres"]
     subprocess.run(argv, input=statement.encode(), check=True, capture_output=True)

@@ -20,8 +20,11 @@ Row = tuple[bytes | None, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """The definition of a column. `names` are those of its database, table and column on the server. `tail` has the
-    bytes after the definition, where a gateway adds its envelope."""
+    """The definition of a column in a result set.
+
+    `names` are those of its database, table and column on the server. `tail` has the bytes after the definition. There
+    a gateway adds an envelope, which says how the column is encrypted.
+    """
 
     name: bytes
     names: tuple[bytes, bytes, bytes]

@@ -1,7 +1,7 @@
 """Runs programs as an ordinary user on a typical machine, where every user can read Python and open /dev/net/tun.
 
-Tests run as root in a container, or on a machine without udev, where this may not be the case. A mount namespace makes
-it so for the user's processes only, and does not change the machine.
+In a container, or on a machine without udev, users may lack these rights. A mount namespace gives the rights to the
+processes of the test's user, and does not change the machine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# Forbid new user namespaces by a limit of the current one. The capability to set it is dropped again.
+# Forbid further user namespaces: enter one, set its limit to 0, and drop the capability that was needed for that.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),

@@ -1,4 +1,4 @@
-"""Starts each server program of labs, with what tests need: a client's check, secrets and processes."""
+"""Starts each server program of labs, and says how tests can check it, what its secrets are, and its processes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from costof.programs.sidecars.haproxy import HaproxySidecar
 from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
-#: A timeout for what hangs. No machine is so slow that it matters, and the time limit of pytest is longer.
+#: A timeout in s that only ends what hangs: even slow machines need less. The time limit of pytest is longer.
 HANGS_SECONDS = 1500
-#: Tolerance by which a link may be shorter than requested: the measured delay of its path, at most 0.3 ms, is
-#: subtracted from it, and two clocks of a machine differ slightly.
+#: How much shorter than requested a link may be. The lab subtracts the measured delay of the path, at most 0.3 ms, from
+#: the delay that it adds, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 
@@ -127,7 +127,7 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    must share an `authority`, because the lab's folder has room for one."""
+    must share an `authority`, because a lab's folder has the files of only one authority."""
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
@@ -341,7 +341,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds. `what` names it in the error after a very long time."""
+    """Wait until the condition holds, or fail after a very long time. `what` names the condition in the error."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

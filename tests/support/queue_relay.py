@@ -20,7 +20,10 @@ PLAIN_BYTES, TLS_BYTES = 26, 48
 
 
 class Turns:
-    """A queue of queries, and how many answers came after the end of their query's turn, by how many seconds in all."""
+    """A queue of queries, each of which has a turn of fixed length.
+
+    `late` counts answers of the server that came after the end of their turn. `late_seconds` is the sum of the delays.
+    """
 
     def __init__(self, service: float) -> None:
         self.service, self.queue = service, Queue(service, 1)
@@ -33,7 +36,7 @@ class Server(asyncio.Protocol):
 
     def __init__(self, client: asyncio.Transport) -> None:
         self._client = client
-        #: The turns of the query that the server answers, and when its turn ends.
+        #: The queue of the query that the server is answering, and the time at which its turn ends.
         self.turn: tuple[Turns, float] | None = None
 
     def data_received(self, data: bytes) -> None:
@@ -90,7 +93,7 @@ class Client(asyncio.Protocol):
 
 
 def hurry() -> None:
-    """Let the relay not wait for a core (real-time priority), if it may; else turns can end late."""
+    """Give the relay real-time priority, if permitted. Without it the relay may wait for a core, and turns end late."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 

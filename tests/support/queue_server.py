@@ -1,7 +1,8 @@
 """An HTTP server whose capacity is known by construction: each request waits in one queue and takes a fixed time.
 
-The service time is a wait and takes hardly any CPU time. A second port, with TLS, has a queue and a service time
-of its own. Latencies follow from the arrivals alone, so the capacity within a latency limit can be computed.
+To serve a request, the server only waits, which takes hardly any CPU time. A second port, with TLS, has a queue and a
+service time of its own. Latencies follow from the arrivals alone, so the capacity within a latency limit can be
+computed.
 """
 
 from __future__ import annotations

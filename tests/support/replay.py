@@ -1,4 +1,4 @@
-"""A simulated run that is replayed round by round through the real progress and its displays.
+"""A simulated run that is replayed round by round, as if it ran now, to test the displays of its progress.
 
 As a program, `python -m tests.support.replay RUN PIPE` replays a round for each line 'round' that it reads from a pipe,
 and ends at the pipe's end. So a test decides when a terminal is drawn.
@@ -19,13 +19,13 @@ from costof.results.run import Run, server_readings
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 
-#: Seconds of a round by the replay's clock.
+#: The duration of a round by the simulated clock.
 ROUND_SECONDS = 3.0
 
 
 @dataclass
 class Replay:
-    """The rounds of a ledger, and a clock that each of them moves on."""
+    """Replays the rounds of a ledger, with a simulated clock that advances with each round."""
 
     ledger: Ledger
     seconds: float = 0.0
@@ -52,7 +52,6 @@ class Replay:
         progress.stage("measuring")
 
     def round(self, progress: RunProgress) -> None:
-        """Replay the next round."""
         for record in self.records:
             if isinstance(record, SliceRecord) and record.round == self.done and not record.warm_up:
                 if self.is_mismatch:

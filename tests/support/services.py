@@ -1,4 +1,4 @@
-"""Opens each service, in labs and on targets, with the facts about it that tests need.
+"""Opens each service, in a lab or on a user's own servers, and states the facts about it that tests need.
 
 `python -m tests.support.services <lab or study>` opens a lab in its own process, prints its processes and hosts, and
 runs until its input ends.
@@ -31,18 +31,19 @@ from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of, replication_plan
 
 RECORDS = 300
-# Twenty workers, because the origin of the lab waits before every answer.
+# Twenty workers keep slices short, although the lab's origin server waits before every answer.
 HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("connect", "request"))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The facts about a service that tests need. A new service is added by an entry in `SERVICES`.
+    """The facts about a service that tests need. To test a new service, add an entry to `SERVICES`.
 
-    `counted_as` is the name under which its servers count a connection with TLS 1.3. `operation` is its workload of
-    operations on an open connection. `apart` names the fields of client settings that may differ between arms.
-    `proves` has two values, for a lab and for a target: whether it gives evidence that no client can see.
-    `privileges` are granted to the account on a target.
+    - `counted_as`: the name under which its servers count a connection with TLS 1.3;
+    - `operation`: the workload that uses open connections, such as "query";
+    - `apart`: fields of client settings that may differ between arms, such as "addresses";
+    - `proves`: whether the service itself gives evidence that no client has: first in a lab, then on a target;
+    - `privileges`: what is granted to the account on a target.
     """
 
     study: str
@@ -92,7 +93,7 @@ HTTP = Kind(
     workloads=HTTP_WORKLOADS,
     records=False,
     apart=("addresses", "host"),
-    # Only a lab knows to which server a balancer forwards requests.
+    # Evidence of the server to which the balancer forwards requests exists only in a lab.
     proves=(True, False),
 )
 
@@ -109,8 +110,7 @@ FIREWALL = Kind(
 
 @dataclass
 class RunningService:
-    """An open service. `counts` says whether its servers report counters, and `proves` whether it gives evidence
-    that no client can see."""
+    """An open service. `counts` says whether its servers count connections."""
 
     kind: Kind
     plan: Plan
@@ -170,7 +170,7 @@ def replication_target() -> Iterator[RunningService]:
 def mysql_target(kind: Kind) -> Iterator[RunningService]:
     with Lab() as lab, running_mariadb(lab) as server:
         user_of_many_databases(server, may=kind.privileges)
-        # With a CA file, the column-encryption study would use TLS on both sides of the gateway.
+        # The column-encryption study gets no CA file, since with one it would use TLS on both sides of the gateway.
         access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
         with opened(kind, plan_for(kind, "mysql://a-user"), access) as running:
             yield running

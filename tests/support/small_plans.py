@@ -73,7 +73,7 @@ def two_rounds(plan: Plan, **operations: int) -> Plan:
 
 def ended_by_operations(plan: Plan, **operations: int) -> Plan:
     """Return the plan with slices that end by their number of operations and not by time. So a slice on a busy
-    machine takes longer, instead of having no operations.
+    machine takes longer; otherwise it could end without an operation.
 
     `operations` are smaller numbers for workloads whose planned number takes too long.
     """
@@ -122,5 +122,8 @@ def replication_plan(*settings: str, target: str | None = None, records: int = 0
 
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
-    """Return the arms of a plan with one context by their level of `sync`, without the replicate."""
+    """Return the arms of a plan by their level of the factor `sync`, without the control's replicate.
+
+    The plan may have only one context, such as one distance.
+    """
     return {arm.levels["sync"]: arm for arm in plan.arms if not arm.replicate}

@@ -1,4 +1,4 @@
-"""Sweeps with a known truth, written as a real ledger."""
+"""Simulated sweeps (runs over a range of loads) with known capacities, written as real ledgers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tests.fake_run import Slice, Truth, answer_of, exact_phase, fake_start
 from tests.support.small_plans import plan_of
 
 LEAST, MOST, LIMIT_MS, SECONDS, QUERIES = 100, 1000, 10, 2.0, 20
-#: The share of late queries rises with this power of the rate, as near the capacity of a queue.
+#: The share of queries beyond the latency limit rises with this power of the rate, steeply as in a nearly full queue.
 POWER = 20
 ROUNDS = 8
 
 
 def fake_sweep(folder: Path, capacities: Mapping[str, float]) -> Ledger:
-    """Write a sweep of postgres-tls in which arms have these capacities, in connections a second.
+    """Write a sweep of the study postgres-tls.
 
-    The key of an arm is its protection, such as 'tls'. The copy of the control has the control's capacity.
+    `capacities` has connections a second by protection, such as `{"plain": 800, "tls": 400}`. The identical copy of the
+    control has the control's capacity.
     """
     load, limit = RequestedLoad(f"{LEAST}/s..{MOST}/s", str(QUERIES)), ("p99 of a query", f"{LIMIT_MS}ms")
     plan = plan_of("postgres-tls", "quick", load=load, limits=[limit])

@@ -21,7 +21,7 @@ COLOUR = re.compile(r"\x1b\[[\d;]*\b(3[0-7]|9[0-7]|38|48)[\d;]*m")
 
 
 class Terminal:
-    """A window of tmux with one program in it. Its screen is waited for, because drawing takes some time."""
+    """A window of tmux with one program in it. Drawing takes some time, so tests wait for a text."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -41,7 +41,7 @@ class Terminal:
         return self.screen()
 
     def resize(self, width: int, height: int) -> None:
-        """Resize the window, and wait until its program can know it, since tmux delays that."""
+        """Resize the window. Wait until the program in it has the new size, because tmux tells it with a delay."""
         self.run("resize-window", "-t", "it", "-x", str(width), "-y", str(height))
         device = self.run("display-message", "-p", "-t", "it", "#{pane_tty}").strip()
         with open(device) as tty:  # noqa: PTH123  # a device

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 
 class Silent:
-    """A progress display that prints nothing."""
-
     def stage(self, text: str) -> None: ...
 
     def warn(self, text: str) -> None: ...

@@ -1,5 +1,7 @@
-"""The servers of costof users, with one interface for all: what they contain, and what other users do to the place
-of a run."""
+"""Servers of costof's users, all with the same interface.
+
+Tests use the interface to see what a server contains, and to put data of other users where a run writes.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,20 @@ from tests.support.programs import ADMIN, databases, url_of, users_mariadb
 from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of
 
-#: The name of a run's place, as if given with `--database`.
+#: The database, schema or prefix of keys of a run, as if given with `--database`.
 CHOSEN = "costof_mine"
-#: The name of an account that lacks a privilege, and the name of data that another user puts into a place.
+#: The name of an account that lacks a privilege, and the name of a table or key of another user.
 LIMITED, THEIRS = "limited", "theirs"
-#: Statements that change the marker of a place to that of another run, delete the marker, or drop the table with
-#: markers.
+#: Statements that damage the marker by which costof recognizes a run's own database: name another run in it, delete it,
+#: or drop its table.
 SPOILED = {"changed": "UPDATE {} SET run = 'another'", "removed": "DELETE FROM {}", "lost": "DROP TABLE {}"}
 
 
 class UsersServer:
     """A server with another user's data, and an account with all privileges that a run needs.
 
-    A place is what a run creates on the server: a database, a schema, or keys with a common prefix. Each server has:
+    A place is what a run creates on the server: a database, a schema, or keys with a common prefix. A marker in it says
+    which run created it. Each server has:
 
     - `url(user, password)`: the URL; by default with that account;
     - `places()` and `contents(place)`: the names of places, and of tables or keys in a place;
@@ -53,19 +56,20 @@ class UsersServer:
     - `spoil(place, how)`: damage the marker of a place, in one of the ways in `SPOILED`;
     - `drop(place)`: remove a place;
     - `limited(lacking)`: yield the URL of an account that lacks one of `privileges` for the place `CHOSEN`;
-    - `grant(message)`: grant what an error message says is to be granted.
+    - `grant(message)`: execute the grant that costof recommends in an error message.
     """
 
     study: ClassVar[str]
     scheme: ClassVar[str]
     records: ClassVar[int] = 200
-    #: The engine's workloads in a small run; the last one but the load works with the run's data.
+    #: The engine's workloads in a small run. The last one, apart from `load`, reads or writes the run's records.
     workloads: ClassVar[tuple[Workload, ...]] = WORKLOADS
-    #: The verbs that a dry run prints for each write, and the privileges that it prints for the place `CHOSEN`.
+    #: `writes`: the verb in each line of a dry run that announces a write. `needs`: the privileges that the dry run
+    #: asks for if the place is `CHOSEN`.
     writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
     needs: ClassVar[str]
     privileges: ClassVar[tuple[str, ...]]
-    #: Whether the error for an account with privileges on one place only mentions --database.
+    #: Whether the error mentions --database if the account has privileges on only one place.
     grants_one_place: ClassVar[bool] = False
     #: Databases that belong to the server itself.
     SYSTEM: ClassVar[set[str]] = set()
@@ -74,12 +78,12 @@ class UsersServer:
     password: str
 
     def state(self) -> set[str]:
-        """Return the names of all places and of their contents."""
+        """Return the names of all places (databases, schemas or prefixes of keys) and of the tables or keys in them."""
         places = self.places() - self.SYSTEM
         return places | {f"{place}.{thing}" for place in places for thing in self.contents(place)}
 
     def occupy(self, place: str) -> None:
-        """Put data of another user into the place, which a run must not change."""
+        """Put data of another user where a run would write. The run must not change them."""
         self.put(place)
 
     def access(self, url: str | None = None, database: str | None = None) -> Access:
@@ -110,7 +114,7 @@ class UsersServer:
 
 
 class SqlServer(UsersServer):
-    """A server with SQL. `ask_in(place, statement)` executes a statement in the database that contains the place."""
+    """A server with SQL. `ask_in(place, statement)` executes a statement in the database or schema `place`."""
 
     def contents(self, place: str) -> set[str]:
         tables = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{place}'"  # noqa: S608
@@ -190,7 +194,7 @@ class Postgres(SqlServer):
         return self.server.places()
 
     def ask_in(self, place: str, statement: str) -> Any:
-        """Execute a statement as the owner of the place."""
+        """Execute a statement in the database or schema `place`, as its owner."""
         is_database = self.server.ask(f"SELECT 1 FROM pg_database WHERE datname = '{place}'")  # noqa: S608
         url = self.server.url(self.user, database=place if is_database else DATABASE)
         with psycopg.connect(url, autocommit=True) as connection:
@@ -226,7 +230,7 @@ class PostgresSchema(Postgres):
 
 
 class PostgresCommits(Postgres):
-    """A PostgreSQL server on which the arms differ in a setting of their sessions, and write rows all the time."""
+    """A PostgreSQL server for a study of commits: its arms insert rows, and differ in a setting of the session."""
 
     study = "postgres-durability"
     workloads = (Workload(name="commit", kind="ycsb", workers=2, ycsb={"phase": "load", "field_length": 10}),)
@@ -293,7 +297,7 @@ class Mongodb(UsersServer):
 
 class Redis(UsersServer):
     study, scheme = "redis-tls", "rediss"
-    #: More records than costof deletes with one command.
+    #: So many that costof needs several commands to delete them.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
     privileges = ("GET", "HDEL")

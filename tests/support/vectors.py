@@ -1,5 +1,4 @@
-"""Test vectors of column encryption: result sets as a gateway sends them, and as its server sent them to the
-gateway."""
+"""Test vectors of column encryption: result sets as a server sends them, and the same encrypted by a gateway."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Simulated true times of the arms of each study, for fake runs.
+"""The true times and counts with which runs of each study are simulated.
 
-A module has those of some studies in `TRUTHS`. If the smallest run with every section of a study needs settings, the
-module has them in `SMALL`.
+The modules are merged: `TRUTHS` has a `Truth` for each study. For studies that need them, `SMALL` has the settings of
+the smallest run whose report has every section.
 """
 
 from __future__ import annotations

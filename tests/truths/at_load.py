@@ -1,4 +1,4 @@
-"""Truth of a study at a load: TLS lengthens connections and queries, and the servers have capacity for all clients."""
+"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS makes both slower."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Processing time in ms and round trips, without and with the protection.
+#: (processing time in ms, round trips) without the protection and with it: of a new connection, of its first query, and
+#: of each later query.
 CONNECT, FIRST, LATER = ((0.2, 2), (1.6, 3)), ((0.1, 1), (0.14, 1)), ((0.05, 1), (0.06, 1))
-#: CPU time of a connection and all its queries in ms: of the client and of the servers, without and with the
-#: protection.
+#: CPU time in ms of a connection with all its queries: (client, servers) without the protection, and with it.
 CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """Slices at a load.
+    """A simulated run at a load.
 
-    `served` is the share of arrivals that a protected arm can serve; `arriving` is the random number of arrivals
-    relative to the requested rate.
+    Of the requested load, the share `arriving` arrives. Of that, a protected arm serves the share `served`.
     """
 
     def __init__(self, served: float = 1.0, arriving: float = 1.0) -> None:
@@ -60,7 +59,7 @@ class AtLoad(Truth):
 
 
 class Saturated(AtLoad):
-    """A truth of protected arms that serve at most `most` connections or operations a second."""
+    """A run at a load in which a protected arm serves at most `most` connections or operations a second."""
 
     def __init__(self, most: float) -> None:
         super().__init__()
@@ -71,7 +70,10 @@ class Saturated(AtLoad):
 
 
 class Growing(AtLoad):
-    """A truth of protected arms whose operations wait for a tenth of a slice above a rate, and are then all served."""
+    """A run in which operations of a protected arm queue for a tenth of a slice if the load exceeds `most` a second.
+
+    All operations are served nevertheless.
+    """
 
     def __init__(self, most: float) -> None:
         super().__init__()
@@ -86,7 +88,7 @@ class Growing(AtLoad):
 
 
 class FarAway(AtLoad):
-    """A truth of a target with TCP handshakes of half a millisecond."""
+    """A run at a load on a user's own server, whose TCP handshakes take half a millisecond."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -94,7 +96,7 @@ class FarAway(AtLoad):
 
 
 class Stalled(AtLoad):
-    """A truth of a server that stalls in the third round of the protected arm."""
+    """A run at a load in which new connections of the protected arm take `milliseconds` in the third round."""
 
     def __init__(self, milliseconds: float) -> None:
         super().__init__()

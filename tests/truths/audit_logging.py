@@ -1,5 +1,7 @@
-"""Truth of the studies of audit logging: each entry of the log takes the same time and bytes, so that short statements
-lose most, and an extension that logs nothing costs nothing."""
+"""Simulated runs of the studies of audit logging. Each log entry takes the same time and the same number of bytes.
+
+So the relative cost is largest for short statements, and an extension that logs nothing costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from tests.noise import Chance
 
 OPERATIONS = 100
 ENTRY_MS, ENTRY_BYTES = 0.016, 172.0
-#: Time of an operation in ms without an audit, and its statements: reads, writes, others.
+#: For each workload: the time in ms of an operation without audit logging, and its number of statements (reads, writes,
+#: others).
 WORKLOADS = {
     "connect": (0.07, (1, 0, 0)),
     "select_1": (0.062, (1, 0, 0)),
@@ -22,9 +25,9 @@ WORKLOADS = {
     "transactions": (6.1, (1, 4, 2)),
 }
 CONNECT_MS = 4.7
-#: The audited statements of each level: reads, writes, others.
+#: Whether statements are logged (1) or not (0) at each level: reads, writes, others.
 AUDITED = {"off": (0, 0, 0), "silent": (0, 0, 0), "ddl": (0, 0, 0), "writes": (0, 1, 0), "reads-and-writes": (1, 1, 0)}
-#: Time of an entry relative to that of an entry which the server itself writes.
+#: Time of a log entry by destination, relative to an entry that the server writes to a file itself.
 DESTINATIONS = {"collector": 1.2, "syslog": 1.9}
 #: TPC-C's transactions: their share, and time relative to the mean.
 TPCC = {"new_order": (0.45, 1.2), "payment": (0.43, 0.8)}
@@ -32,8 +35,6 @@ TPCC = {"new_order": (0.45, 1.2), "payment": (0.43, 0.8)}
 
 @dataclass
 class AuditTruth(Truth):
-    """Slices in which each audited statement adds an entry."""
-
     tpcc: bool = False
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:

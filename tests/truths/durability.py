@@ -1,4 +1,4 @@
-"""Truth of the studies of durability: a commit waits for its flushes, and simultaneous commits share them."""
+"""Simulated runs of the studies of durable commits. A commit waits for the disk; simultaneous commits share flushes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
 FLUSH_MS = 0.62
-#: How much slower or faster the disk was at each measurement.
+#: How much slower or faster a flush was at each measurement of the disk.
 DRIFTS_MS = (-0.01, 0.005, -0.004, 0.003, 0.006)
-#: Processing time of a commit of one client, and what each further client adds.
+#: Processing time in ms of a commit if there is one client, and how much longer it takes for each further client.
 ALONE_MS, SHARED_MS = 0.084, 0.031
-#: Of several clients, a commit waits for the flush under way and for the next one.
+#: With several clients, a commit waits for about two flushes: the one that is under way, and the next.
 WAITS_OF_SEVERAL = 1.9
 OPERATIONS = 400
 
 
 class DurabilityTruth(Truth):
-    """A truth with the flushes and the further milliseconds of one client's commit, by the main factor's level."""
+    """A simulated run that measures commits.
+
+    `costs` has the number of flushes of a commit and its additional time in ms, by level of the main factor.
+    """
 
     def __init__(self, costs: dict[str, tuple[float, float]]) -> None:
         super().__init__()

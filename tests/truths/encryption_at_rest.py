@@ -1,5 +1,7 @@
-"""Truths of `mariadb-encryption-at-rest` and `postgres-encryption-at-rest`: writes cost more, reads only if they
-read the disk."""
+"""Simulated runs of `mariadb-encryption-at-rest` and `postgres-encryption-at-rest`.
+
+Encryption lengthens writes, and those reads that read from the disk.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ READS = {"gocryptfs-aes-gcm": 1.3, "gocryptfs-xchacha20": 1.35, "pass-through": 
 
 
 class AtRestTruth(Truth):
-    """A truth with the canary among the evidence."""
+    """Times and evidence: a canary (a known value) can be read in the files only without encryption."""
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         encrypts = not arm.control and not arm.replicate

@@ -1,5 +1,8 @@
-"""Truth of `http-firewall`: the rules take CPU time of nginx's one thread for each request and for each byte of a body,
-more at paranoia level 2 and less with exclusions. Nothing else differs."""
+"""Simulated runs of `http-firewall`, in which only the CPU time of the firewall's rules differs.
+
+nginx has one thread, in which the rules take CPU time for each request and each byte of its body. They take more at
+paranoia level 2, and less with exclusions.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from tests.noise import Chance
 from tests.truths.http_tls_termination import counts_of
 
 OPERATIONS = 200
-#: CPU time in ms of nginx without a firewall, and time that a request spends in client, origin and kernel.
+#: Times in ms: CPU time of nginx for a request without a firewall, time of a request outside nginx, time to connect.
 NGINX_MS, ELSEWHERE_MS, CONNECT_MS = 0.03, 0.05, 0.06
 #: CPU time of the rules in ms: for a request without a body, and for each KB of a body.
 RULES_MS, RULES_KB_MS = 0.4, 0.15
-#: Share of the rules' time by level of the factors `firewall`, `paranoia` and `tuning`.
+#: Multipliers of the time of the rules, for levels of the factors `firewall`, `paranoia` and `tuning`.
 SHARES = {
     "firewall": {"off": 0.0, "engine-off": 0.02, "detection": 1.0, "on": 1.0},
     "paranoia": {"2": 1.4},
@@ -50,7 +53,7 @@ class FirewallTruth(Truth):
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         cpu_ms = NGINX_MS + rules_ms(arm)
         workers = plan.workers(workload, arm)
-        # nginx is busy all the time if there are many workers, so that requests wait for each other.
+        # With several workers nginx is always busy, so a request waits for the requests of all other workers.
         waiting = cpu_ms * workers if workers > 1 else cpu_ms + ELSEWHERE_MS
         request = waiting * chance.times
         names = ("first_operation",) if workload == "connect" else ("request", "processing", "waiting")

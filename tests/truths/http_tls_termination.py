@@ -1,4 +1,4 @@
-"""Truth of `http-tls-termination`: the CPU share of the balancer determines all figures.
+"""Simulated runs of `http-tls-termination`, in which the CPU share of the balancer determines all figures.
 
 The number of requests a second is the balancer's cores divided by the CPU time of a request. It is limited by the 200
 requests in flight, each of which takes 200 ms at the origin. A burst lasts these 200 ms plus the time that the
@@ -19,12 +19,12 @@ WAIT_MS = 200.0
 IN_FLIGHT = 200
 REQUEST_MS = 0.25
 CONNECT_MS = 0.15
-#: CPU time of the balancer for a TLS handshake in ms, by termination. The factors of cheaper keys and of resumption
-#: reduce it.
+#: CPU time in ms of the balancer for a TLS handshake with an RSA key, by level of `termination`. It is multiplied by
+#: CHEAPER with an ECDSA key, or with resumption (level "on").
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
 LEAST_CONNECT_MS = 0.3
-#: Workloads without queueing.
+#: Workloads of so few requests that none waits for another.
 UNQUEUED = ("connection", "kept_request")
 #: Duration in ms of a TCP handshake, and of a TLS handshake with an idle balancer.
 TCP_MS, TLS_MS = 0.1, 1.1
@@ -118,8 +118,8 @@ def _unqueued(workload: str, cost: TrueCost, tls: bool, chance: Chance) -> Slice
         phases = {name: phase_of(request, operations, 1) for name in ("waiting", "processing", "request")}
         cpu_ms, counts = REQUEST_MS, counts_of(operations, operations)
     opened = operations if workload == "connection" else 0
-    # The sum of all times in ns, divided by the number of workers, is the length of the slice: `connection` has 4
-    # workers, and the other workload 20.
+    # The slice lasts as long as the sum of all times divided by the number of workers: 4 workers for the workload
+    # `connection`, 20 for `kept_request`.
     whole = phases["first_operation"].sum_ns / 4e9 if opened else phases["request"].sum_ns / 20e9
     return Slice(
         operations=operations,

@@ -1,4 +1,4 @@
-"""Runs of mongodb-tls for which a mean alone would be misleading: failures, intermittent costs, long tails."""
+"""Simulated runs of mongodb-tls in which a mean alone would mislead: failures, intermittent costs, long tails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """A truth in which a share of the named arms' queries fails in every slice. With `wholly`, all queries of every
-    fourth slice fail."""
+    """A simulated run in which queries of the given arms fail.
+
+    Either a `share` of the queries of each slice fails or, if `wholly` is true, all queries of every fourth slice.
+    """
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()
@@ -31,7 +33,7 @@ class Failing(Truth):
 
 
 class Stalling(Truth):
-    """A truth in which queries with TLS take `times` as long in one of ten slices."""
+    """A simulated run in which the queries of every tenth slice (measured window) with TLS take `times` as long."""
 
     def __init__(self, times: float) -> None:
         super().__init__()
@@ -46,7 +48,7 @@ class Stalling(Truth):
 
 
 class LongTail(Truth):
-    """A truth in which times of queries with TLS have four times the spread around the same mean."""
+    """A simulated run in which the times of queries scatter four times as much with TLS, around the same mean."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -57,7 +59,7 @@ class LongTail(Truth):
 
 
 class FewPay(Truth):
-    """A truth in which `share` of the queries take half a millisecond longer with TLS: one query in ten."""
+    """A simulated run in which one query in ten takes half a millisecond longer with TLS."""
 
     share = 0.1
 
@@ -66,7 +68,7 @@ class FewPay(Truth):
         if workload != "wire_query":
             return measured
         paying = round(100 * self.share) if arm.name == "tls" else 0
-        # 37 and 100 have no common divisor, so fast and slow queries pay alike.
+        # Multiplying by 37 modulo 100 mixes the numbers, so that fast and slow queries become longer equally often.
         extra = [500_000 * (37 * number % 100 < paying) for number in range(100)]
         times = [round(chance.times * 1e6 * (0.8 + 0.004 * number)) for number in range(100)]
         nanoseconds = [time + more for time, more in zip(times, extra, strict=True)]
@@ -78,7 +80,7 @@ class EveryQueryPays(FewPay):
 
 
 class FewQueries(Truth):
-    """A truth in which a slice has 30 queries."""
+    """A simulated run with only 30 queries in each slice (measured window)."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -88,7 +90,7 @@ class FewQueries(Truth):
 
 
 class NeverPlain(Truth):
-    """A truth in which every query of the control fails."""
+    """A simulated run in which every query of the control fails."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)

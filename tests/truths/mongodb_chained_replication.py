@@ -1,5 +1,9 @@
-"""Truth of `mongodb-chained-replication`: each follower beyond two slows the primary, and each hop delays writes to the
-majority. Level `natural` of `sync` is the star, except with 15 nodes, where it is a tree."""
+"""Simulated runs of `mongodb-chained-replication`.
+
+Each member beyond two that replicates directly from the primary slows the primary. Each hop delays a write that waits
+for the majority. With the level `natural` of `sync`, MongoDB chooses the shape: a star, or a tree if there
+are 15 nodes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,6 @@ def tree_of(arm: PlannedArm) -> str:
 
 
 def per_second(arm: PlannedArm) -> float:
-    """Return the arm's operations a second."""
     sources = dict(part.split(": ") for part in tree_of(arm).split("; "))
     direct = len(sources["primary"].split(", "))
     rate = 1500.0 - 60.0 * (max(2, direct) - 2)

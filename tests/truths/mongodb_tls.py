@@ -1,4 +1,4 @@
-"""Truth of `mongodb-tls`: TLS adds a handshake to a new connection, and very little to a query."""
+"""Simulated runs of `mongodb-tls`: TLS adds a handshake to a new connection, and very little to a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.noise import Chance
 
 
 class PhaseTime(NamedTuple):
-    """The truth of one phase: its time without TLS, the time that TLS adds, additional noise, and round trips."""
+    """A phase: its time without TLS, the time that TLS adds, the standard deviation of its noise, its round trips."""
 
     plain_ms: float
     tls_ms: float
@@ -49,7 +49,7 @@ CPU_MS = {
 
 
 class MongodbTruth(Truth):
-    """Some queries of the control are reset, and some connections with TLS time out."""
+    """A simulated run of mongodb-tls in which some queries of the control fail, and some TLS connections time out."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, wire = arm.levels["transport"] == "tls", workload.startswith("wire")

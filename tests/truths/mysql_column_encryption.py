@@ -1,5 +1,8 @@
-"""Truth of `mysql-column-encryption`: transactions a second are the number of cores divided by the CPU time of a
-transaction in all roles."""
+"""Simulated runs of `mysql-column-encryption`.
+
+The number of transactions a second is the number of cores divided by the CPU time of a transaction, which is that of
+client, gateway and server together.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ DIRECT = "direct"
 CORES = 2.0
 SECONDS = 3
 STATEMENTS = 28
-#: Types of transactions: how many of 100 are of each type, and their times relative to the average transaction.
+#: By type of transaction: how many of 100 transactions have this type, and their time relative to the average.
 MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
 PARTS = {"new_order": 1.3, "payment": 0.5, "order_status": 0.4, "delivery": 3.0, "stock_level": 0.8}
-#: CPU time of a transaction in ms: without a gateway, added by the gateway, and added by encrypting all columns.
+#: CPU time in ms, by role: of a transaction without a gateway, the addition by a gateway that encrypts nothing, and the
+#: further addition if it encrypts all columns.
 WITHOUT = {"client": 1.0, "gateway": 0.0, "server": 5.0}
 PRESENCE = {"client": 0.05, "gateway": 0.5, "server": 0.1}
 ENCRYPTED = {"client": 0.6, "gateway": 0.8, "server": 0.0}

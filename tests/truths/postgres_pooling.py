@@ -1,7 +1,7 @@
-"""Truth of `postgres-pooling`: a pool avoids the server's fork and login, and moves TLS handshakes to the pooler.
+"""Simulated runs of `postgres-pooling`: a pool saves the server a fork and a log-in for each new connection.
 
-The slowest of client, server and pooler, which has one core, limits the rate of new connections. A query through the
-pool takes longer.
+The pooler, on its single core, does TLS handshakes instead of the server. The slowest of client, server and pooler
+limits the rate of new connections. A query takes longer through a pool.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CONNECT = {
     "auth": ((2.35, 2), (1.21, 2)),
     "first_operation": ((0.71, 1), (0.16, 1)),
 }
-#: Time of the fork, which is in the start-up phase without TLS.
+#: Time of the server's fork. Without TLS it is part of the phase `hello`; with TLS, of the phase `tls_request`.
 FORK_MS = 1.2
 PYTHON_MS = {"app_connect": 0.61, "asyncpg_connect": 1.12}
 OPERATION_MS = (0.055, 0.104)
-#: Time that TLS adds to a query on each side.
+#: Time that TLS adds to a query, for each of the two sides of the pooler that use TLS.
 RECORD_MS = 0.006
-#: CPU time of a connection in ms: of the server without a pool, without and with TLS; of the pooler, and added by its
-#: TLS.
+#: CPU time in ms of a new connection: of a server without a pool (without TLS, with TLS), of the pooler without TLS,
+#: and of the pooler's TLS handshake.
 SERVER_CPU = (3.1, 4.6)
 POOLER_CPU, HANDSHAKE_CPU = 0.21, 1.42
 QUERY_CPU = 0.021
@@ -57,7 +57,7 @@ class Path:
 
     @property
     def server_ms(self) -> float:
-        """CPU time of the server for a new connection and its query."""
+        """CPU time in ms of the server for a new connection and its query."""
         return 0.06 if self.pooled else SERVER_CPU[self.client_tls]
 
     @property
@@ -81,7 +81,10 @@ def cores_of(arm: PlannedArm) -> float:
 
 
 class PoolingTruth(Truth):
-    """Slices of a pool. Session and transaction mode differ only in a storm, which waits for free connections."""
+    """A simulated run of the pooling study.
+
+    In session mode, clients that connect all at once (workload `storm`) wait for the pool.
+    """
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         path, connecting = Path.of(arm), workload not in ("wire_query", "query_8")
@@ -91,7 +94,7 @@ class PoolingTruth(Truth):
         whole, _ = spent["connect_and_first_operation" if connecting else "operation"]
         cpu = path.server_ms if connecting else QUERY_CPU, path.pooler_ms if connecting else QUERY_CPU * path.pooled
         least = max(whole / workers, cpu[0] / SERVER_CORES, cpu[1] / min(path.cores, 1.0))
-        # Waiting for a core lengthens all phases by the same factor.
+        # If there are too few cores, all phases take longer by the same factor.
         slower = chance.times * max(1.0, least * workers / whole)
         seconds = operations * least * chance.times / 1e3
         opened = operations if connecting else 0

@@ -1,5 +1,7 @@
-"""Truth of `postgres-tls`: with TLS the server forks while it answers the request for TLS, and TLS adds little to a
-query."""
+"""Simulated runs of `postgres-tls`: TLS lengthens a new connection, and adds little to a query.
+
+The server's fork is part of the first phase that it answers: `tls_request` with TLS, `hello` without.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ CONNECT = {
     "auth": ((2.35, 2), (2.41, 2)),
     "first_operation": ((0.71, 2), (0.74, 2)),
 }
-#: Time that a Python driver adds.
+#: Time in ms that a Python driver adds to an operation.
 PYTHON_MS = {"app_connect": 0.61, "asyncpg_connect": 1.12, "app_query": 0.14, "asyncpg_query": 0.09}
 OPERATION_MS = {
     "app_query": (0.055, 0.061),
@@ -36,7 +38,7 @@ KEYS = {"rsa-4096": 3.1, "ecdsa-p256": 0.55}
 
 
 class PostgresTruth(Truth):
-    """A truth in which TLS needs one round trip less if the server supports the first group that the client offers."""
+    """A run in which TLS takes one round trip less if the server supports the first group that the client offers."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)

@@ -1,5 +1,8 @@
-"""Truth of `redis-tls`: TLS takes most of the time of a new connection, and lowers the throughput of the server's one
-thread. stunnel takes TLS off that thread, but delays each answer."""
+"""Simulated runs of `redis-tls`.
+
+A new connection with TLS takes most of its time for TLS. TLS also lowers the throughput of the server, which has one
+thread. stunnel relieves this thread of TLS, but delays each answer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ CONNECT = {
     "auth": ((0.046, 1), (0.052, 1)),
     "first_operation": ((0.031, 1), (0.036, 1)),
 }
-#: Time that redis-py adds; with TLS it loads the CA certificates for each connection.
+#: Time in ms that redis-py adds without TLS, and with it. With TLS it loads the CA certificates for each connection.
 PYTHON_MS = {"app_connect": (0.31, 2.91), "app_query": (0.061, 0.069)}
 OPERATION_MS = {
     "app_query": (0.028, 0.033),
@@ -39,7 +42,7 @@ RESUMED = 0.34
 
 
 class RedisTruth(Truth):
-    """Slices in which an ECDSA key or resumption saves most of the handshake."""
+    """A simulated run in which an ECDSA key or session resumption saves most of a handshake."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] != "plain", plan.study.round_trip_ms(arm.levels)

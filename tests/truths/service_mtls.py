@@ -1,7 +1,7 @@
-"""Truth of `service-mtls`: the way through two proxies takes far longer than the encryption between them.
+"""Simulated runs of `service-mtls`: passing through two proxies takes far longer than encryption between them.
 
-Proxies that forward requests keep connections to each other open. Only proxies for raw TCP open one for each of the
-client's, and then a TLS handshake takes most of the time of a new connection.
+Proxies for HTTP keep the connections to each other open. Proxies for raw TCP open a new one for each connection of the
+client. Most of the time to connect is then a TLS handshake.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tests.noise import Chance
 
 #: Time in ms of a request and of a connection to the server itself.
 REQUEST_MS, TCP_MS = 0.03, 0.03
-#: Time that each proxy adds to a request, for HTTP and for raw TCP, and that TLS between them adds.
+#: Time in ms that a request spends in a proxy for HTTP, in a proxy for raw TCP, and for TLS between two proxies.
 PROXY_MS, RAW_PROXY_MS, TLS_MS = 0.11, 0.04, 0.012
-#: Time of a connection between the proxies, and of a handshake of both sides with RSA keys of 2048 bits.
+#: Time in ms to connect two proxies, and of a mutual TLS handshake with RSA keys of 2048 bits.
 BETWEEN_MS, HANDSHAKE_MS = 0.06, 2.9
 #: Time of a handshake relative to one with RSA keys of 2048 bits.
 CHEAPER = {"rsa-4096": 4.1, "ecdsa-p256": 0.42, "on": 0.3}
-#: Time of HAProxy's work relative to Envoy's.
+#: Time that a request spends in a proxy, relative to Envoy.
 PROGRAMS = {"haproxy": 0.4}
 OPERATIONS = 400
 #: CPU time in ms of client and server for a request, and of the client for a connection.

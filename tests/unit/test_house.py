@@ -16,18 +16,18 @@ from tests.manual.command_lines import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
-#: Names of levels that have another meaning in some code. Files and folders in which they are allowed.
+#: Names of levels that also have another meaning. For each: the files and folders in which it may have this meaning.
 WORDS_OF_PYTHON = {
-    # The transport of a client in plans and URLs, a phase of a connection, the usual kind of a row or paragraph, and
-    # the kind of an output in a gateway's rules.
+    # "plain" and "tls" are also transports of a client in plans and URLs. "tls" is also a phase of a connection, and
+    # "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # A kind of database of MongoDB, and a kind of forwarding of OpenSSH.
+    # "local" is also the name of a MongoDB database, and a kind of forwarding in OpenSSH.
     "local": ("programs/openssh.py", "programs/target_database.py"),
-    # MongoDB's term for a write concern, and pgbench's terms for its query modes.
+    # "majority" is also a write concern of MongoDB; the next three names are also query modes of pgbench.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
     "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
@@ -38,44 +38,45 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
-    # Values of PostgreSQL's synchronous_commit that need a standby.
+    # These names are also values of PostgreSQL's synchronous_commit that need a standby.
     **dict.fromkeys(("remote_write", "remote_apply"), ("programs/postgres/",)),
-    # Kinds of keys that the lab's certificate authority creates.
+    # These two names are also kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
-    # Names of server programs, and of a role.
+    # These names are also those of server programs; "balancer" is also the role of a process.
     "envoy": ("programs/sidecars/envoy.py",),
     "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
+    # "all" and "ddl" are also classes of audited statements. "stderr", "collector" and "syslog" are also destinations
+    # of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
-    # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
+    # These names are also shapes of a replica set in code, and "chain" is evidence of a chain of certificates.
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
-    # The default if no distance was requested.
+    # "lan" is also the default if no distance was requested.
     "lan": ("study/schema.py",),
-    # The name of a route in files of the lab, and PostgreSQL's term for TLS without a preceding request.
+    # "direct" is also the name of a route in files of the lab, and PostgreSQL's term for TLS without a request for it.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
-    # The transport of a client, and a phase of a connection.
+    # "plain" is also the transport of a client, and "tls" a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
-    # The scope of a session's variable in MySQL.
+    # "local" is also the scope of a variable of a MySQL session.
     "local": ("crates/gateway/src/session_statements.rs",),
-    # The kind of key of a certificate.
+    # "ecdsa-p256" is also the kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
-    # Key-exchange groups, as OpenSSL names them.
+    # These names are also those of key-exchange groups in OpenSSL.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
-    # Cargo features that select another TLS library.
+    # "aws-lc" is also the name of a Cargo feature that selects this TLS library.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
@@ -176,8 +177,7 @@ def test_files_named_in_the_docs_exist() -> None:
 
 
 def test_no_folder_has_files_named_by_singular_and_plural_of_one_word() -> None:
-    """This applies to each top folder with all folders below it. A name may occur again for the same role: in
-    folders side by side (`lab.py`, `target.py`), or in the folder above for what they share."""
+    """For example, `costof/lab/` and its subfolders must not have both `host.py` and `hosts.py`."""
     found = defaultdict(set)
     for path in sources(".py", "costof"):
         top, *_ = path.relative_to(COSTOF).parts

@@ -56,7 +56,7 @@ def commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
-    """Return an effect whose estimate is wrong by `error`, with an interval of ±1 % of the control."""
+    """Return an effect whose estimate is wrong by `error` ms and has an interval of ±1 % of the control's time."""
     truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(
@@ -159,7 +159,7 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measured(
+def test_campaign_begins_with_service_times_that_were_not_measured_since_the_last_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Trial] = []
@@ -187,14 +187,14 @@ def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measur
 
 
 class Paying(Truth):
-    """A truth in which the relay reports an added time of `ADDED_MS` for protected arms."""
+    """A simulated run in which the relay reports that it has added `ADDED_MS` to operations of protected arms."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_rows_of_runs_with_a_kept_ledger_are_computed_again(tmp_path: Path) -> None:
+def test_rows_are_computed_again_for_runs_whose_ledger_is_archived(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
@@ -223,10 +223,10 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_reported_tails_are_a_share_of_the_runs_whose_tails_were_analysed() -> None:
+def test_runs_whose_slowest_queries_were_not_analysed_are_left_out_of_the_share_of_noticed_costs() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
-    # The last run has no analysis of tails.
+    # The last run has no field `tail_told`, as if its tails had not been analysed.
     columns = [{"tail_told": False, **each} for each in reports[:-1]] + reports[-1:]
     (case,) = cases(
         effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(columns)
@@ -267,7 +267,7 @@ def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
     ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_goal_for_the_time_to_a_verdict_is_half_of_the_earlier_version(
+def test_goal_for_the_time_to_a_verdict_is_half_of_the_time_of_the_earlier_version(
     current: float | None, earlier: float | None, reached: str
 ) -> None:
     times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}
@@ -303,7 +303,7 @@ def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float, co
     return PairRow(**dict(describe(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
 
 
-def test_comparisons_of_commands_with_a_known_cost_are_checked_against_the_true_ratio() -> None:
+def test_ratios_of_commands_with_a_known_cost_are_compared_with_the_true_ratio() -> None:
     rows = [pair(0, Verdict.COSTS, 1.1, 0.05, TENTH), pair(1, Verdict.UNRESOLVED, 1.21, 0.3, TENTH)]
     same = pair(0, Verdict.NO_DIFFERENCE, 1.0, 0.1)
     (found,) = commands([*rows, same])
@@ -316,7 +316,7 @@ def test_comparisons_of_commands_with_a_known_cost_are_checked_against_the_true_
     assert (found.error, found.peer_error) == (pytest.approx(1 / 11), pytest.approx(0.05))
 
 
-def test_quick_profile_is_judged_by_the_effects_whose_median_is_large() -> None:
+def test_share_of_resolved_effects_of_a_quick_profile_counts_only_effects_with_a_large_median() -> None:
     costs, unresolved = Verdict.COSTS, Verdict.UNRESOLVED
     rows = [quick(number, "large", 2.0, math.log(2) / 4, costs if number else unresolved) for number in range(10)]
     rows += [quick(number, "saves", 0.8, 0.1, costs if number > 1 else unresolved, 50.0) for number in range(10)]

@@ -1,4 +1,4 @@
-"""`costof ycsb`: YCSB's command line, executed by costof's engine."""
+"""`costof ycsb`: YCSB's command line, executed by costof's own load generator, the engine."""
 
 from __future__ import annotations
 

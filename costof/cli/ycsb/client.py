@@ -1,4 +1,7 @@
-"""Execution of one command by the engine: in one slice or, with status lines, in several."""
+"""Execution of one YCSB command by costof's load generator, the engine.
+
+The engine performs all operations in one measurement (a slice) or, if the user wants status lines, in several.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: Operations of each worker in the first slice, before their speed is known.
+#: The number of operations of each worker in the first slice (measurement), when their speed is still unknown.
 FIRST_OPERATIONS = 100
 
 
@@ -31,17 +34,18 @@ class Times:
     def percentile_ns(self, percentile: float) -> float:
         """Return a percentile in ns.
 
-        The histogram rounds values up to three digits, so the result is limited to the exact maximum.
+        The histogram keeps only three significant digits and may round up, so the result is limited to the exact
+        maximum.
         """
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
 class Tally:
-    """The results so far.
+    """The results of a YCSB command so far.
 
-    The keys of `times` and `failed_by_phase` are the engine's phases, such as 'read'. The keys of `failed` and
-    `first_failures` are error classes.
+    The keys of `times` and `failed_by_phase` are the load generator's names of operations, such as 'read'. The keys of
+    `failed` and `first_failures` are error classes.
     """
 
     operations: int = 0
@@ -76,10 +80,11 @@ Status = Callable[[Tally, SliceAnswer], None]
 
 
 def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
-    """Execute the job and call `status` after each slice. After Ctrl-C, return the results of the completed slices.
+    """Execute the job in slices (measurements), and call `status` after each of them.
 
     Each slice has a fixed number of operations. If it ended at a fixed time, operations would be abandoned, and a load
-    would lack records.
+    would lack records. After Ctrl-C, the result has only the completed slices.
+
     Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` if the database cannot be reached.
     """
     tally = Tally()
@@ -161,7 +166,7 @@ def _operation_lines(name: str, times: Times) -> list[str]:
 
 
 def status_line(job: Job, tally: Tally, answer: SliceAnswer, now: datetime) -> str:
-    """Return a line in the layout of YCSB's status thread (site.ycsb.StatusThread) for one slice."""
+    """Return a line in the layout of YCSB's status thread (site.ycsb.StatusThread) for one slice (measurement)."""
     recent = Tally()
     recent.add(answer)
     seconds, rate = tally.elapsed_ns / 1e9, recent.operations / max(answer.elapsed_ns, 1) * 1e9

@@ -1,7 +1,7 @@
-"""Translation of YCSB's properties into the engine's settings: the workload `ycsb`, its workers, pace and size.
+"""Translation of YCSB's properties into the load generator's settings: the workload `ycsb`, its workers, pace and size.
 
-Names and defaults are those of CoreWorkload and Client (YCSB 0.17). A property that the user does not set is not sent
-either, because only the engine knows the defaults.
+Names and defaults are those of CoreWorkload and Client (YCSB 0.17). The settings leave out properties that the user
+does not set, because only the load generator knows the defaults.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ NO_LIMIT_SECONDS = 14 * 86_400
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one command. `seconds`: its maximum duration. `ycsb`: settings of the engine's workload `ycsb`."""
+    """The work of one command.
+
+    `seconds` is its maximum duration. `ycsb` has the load generator's settings for the workload `ycsb`.
+    """
 
     phase: Phase
     table: str
@@ -281,7 +284,7 @@ _REPLACEMENTS = {
         "tls_skip_verify": "mongodb.url=mongodb://HOST/?tls=true&tlsInsecure=true",
     },
 }
-#: Prefixes of the names of go-ycsb's properties, by binding.
+#: For each YCSB binding: prefixes of the names of go-ycsb's properties, such as 'mysql' in 'mysql.host'.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
 #: Values of a go-ycsb property that change nothing.
 WITHOUT_MEANING = ("", "0", "false")
@@ -290,7 +293,7 @@ WITHOUT_MEANING = ("", "0", "false")
 def check_names(binding: str, properties: Properties) -> None:
     """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
 
-    If these properties were ignored, another database would be measured.
+    If such a property were ignored, the command would measure another database, such as the one at the default address.
     """
     replacements = {
         f"{prefix}.{name}": instead
@@ -300,7 +303,7 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # If a URL is listed with a query parameter (such as ?sslmode=MODE), do not list the URL without it too.
+        # Do not suggest a URL if the list also has the same URL with a query parameter, such as ?sslmode=MODE.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

@@ -1,7 +1,8 @@
-"""Load generators such as pgbench and sysbench, run against the servers of a study: one module for each program.
+"""Measurement with well-known load generators, such as pgbench and sysbench: one module for each program.
 
-Each module defines a `CLIENT`: the program's command line, its tests, and a function that turns an endpoint into
-options, environment variables and files. Arms that the program cannot be configured for are left out.
+Each module defines a `CLIENT`: the program's command line, its tests, and a function that returns the options,
+environment variables and files with which the program connects to a server as an arm (measured variant) requires. Arms
+for which the program lacks an option, such as a fixed TLS version, are left out.
 """
 
 from __future__ import annotations
@@ -22,29 +23,31 @@ from costof.instruments.commands.settings import CommandLevel, CommandProgram, C
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 
-#: Placeholders in the command line of a `Client`: the program's path, the words of its test, the options for an arm,
-#: and the numbers of connections and threads.
+#: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
+#: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: The time that a program without a duration may spend on round trips.
+#: The maximum seconds that each connection may spend on network round trips, for programs that run for a number of
+#: requests. Over a slow network they send fewer requests, so that a run stays short.
 FAR_SECONDS = 1.0
-#: A program that takes longer is ended, for example because its server no longer answers.
+#: Timeout of a run of the program, in case the server no longer answers.
 LONGEST_SECONDS = 60.0
-#: The largest number of threads of a program that divides its connections among threads.
+#: The maximum number of threads for a program that divides its connections among threads.
 MOST_THREADS = 2
 
 
 class UnsupportedArmError(Exception):
     """Raised if a load generator has no option for a setting of an arm, such as a fixed cipher suite.
 
-    The message continues a sentence that begins with the program's name: 'cannot …'.
+    The message lacks the program's name, which the caller puts before it: 'cannot resume TLS sessions'.
     """
 
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """The load that a program puts on an arm: the name of its test, its connections, and the records that it uses.
+    """The load for one arm: which of the program's tests to run, over how many connections, and on how many records.
 
-    `round_trip_ms` is the time of a round trip that the lab adds to the network's.
+    `records` is the number of records in the server's database. `round_trip_ms` is the delay that the lab adds to each
+    round trip.
     """
 
     test: str
@@ -53,7 +56,10 @@ class ClientLoad:
     round_trip_ms: float = 0.0
 
     def requests(self, most: int) -> int:
-        """Return how many requests a program that has no duration sends: `most` on each connection, fewer from afar."""
+        """Return the number of requests for a program that runs for a number of requests.
+
+        It is `most` for each connection, or fewer if their round trips would take longer than `FAR_SECONDS`.
+        """
         far = int(FAR_SECONDS * 1000 / self.round_trip_ms) if self.round_trip_ms else most
         return self.connections * max(1, min(most, far))
 
@@ -62,8 +68,8 @@ class ClientLoad:
 class Invocation:
     """The options, environment variables and files with which a program runs on an arm.
 
-    The environment variables in `secrets` are never printed or stored. The program runs in a folder that only this user
-    can read and that has the `files`, by name.
+    The environment variables in `secrets` are never printed or stored. `files` maps file names to contents. The program
+    runs in a folder that contains these files and that only this user can read.
     """
 
     options: Sequence[str] = ()
@@ -76,9 +82,9 @@ class Invocation:
 class ClientTest:
     """One of a program's own tests, such as pgbench's select-only.
 
-    `words` choose it on the command line. `headline` names the figures that answer the study's question. The names of
-    all its figures begin with `prefix`. `statements` has the number of statements of each class, such as 'read', in an
-    operation of the program's report.
+    `words` are the command-line arguments that choose the test. `headline` names the figures that answer the study's
+    question. The names of all figures of the test begin with `prefix`. `statements` counts the statements in one
+    operation, such as `{"read": 1, "write": 4}` for a transaction.
     """
 
     words: str
@@ -89,11 +95,11 @@ class ClientTest:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator that can measure a study with `--client`.
+    """A load generator that the user can choose with `--client`.
 
-    `services` names what it can send load to: server programs and kinds of service. `run` is the load generator's
-    command line, and `package` its Debian package. A study that names no test gets the first one of `tests`, on
-    `connections` connections. `invocation` returns the options and environment variables for an endpoint, or raises
+    `run` is its command line, and `package` its Debian package. `services` lists the server programs and kinds of
+    service that it can send load to, such as 'postgres' or 'http'. By default it runs the first of `tests` with this
+    number of `connections`. `invocation` returns the options and environment variables for a server, or raises
     `UnsupportedArmError`. `folders` returns folders to search for the program in addition to PATH.
     """
 
@@ -108,7 +114,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """Return the program's command line and reader, as the command of a workload in a study's file."""
+        """Return the program in the form in which a study's file declares a command to measure."""
         return CommandProgram(run=self.run, read=self.program, timeout_seconds=LONGEST_SECONDS)
 
     def test(self, name: str) -> ClientTest:
@@ -139,7 +145,11 @@ class Client:
         programs: Mapping[str, tuple[CommandProgram, Mapping[str, float | str]]],
         output: Path,
     ) -> CommandSettings:
-        """Return the command runner's settings for an arm with this endpoint. Raises `UnsupportedArmError`."""
+        """Return the settings with which the command runner runs this program on an arm.
+
+        `endpoint` has the arm's server and transport. `programs` maps a workload's name to the program and the values
+        of its numeric placeholders. `output` is the path of the program's report. Raises `UnsupportedArmError`.
+        """
         invocation = self.invocation(endpoint, load)
         words = {
             PROGRAM: shlex.quote(str(self.find())),
@@ -163,7 +173,10 @@ class Client:
 
 
 def _folder(invocation: Invocation, output: Path) -> Path:
-    """Return the folder for the files of an invocation, beside `output`. Arms with the same files share a folder."""
+    """Return the folder for an invocation's files, beside `output`. Its name is a hash of the files' contents.
+
+    Arms with the same files therefore have the same settings.
+    """
     content = [(name, each.get_secret_value()) for name, each in sorted(invocation.files.items())]
     return output.with_name(hashlib.sha256(f"{output} {content}".encode()).hexdigest()[:16])
 
@@ -181,7 +194,7 @@ def client(name: str) -> Client:
 
 
 def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
-    """Return host and port of the first address, without the brackets of an IPv6 address."""
+    """Return host and port of the first address: `("::1", "5432")` for `["[::1]:5432"]`."""
     host, _, port = addresses[0].rpartition(":")
     return host.strip("[]"), port
 
@@ -193,9 +206,10 @@ def http_url(endpoint: Endpoint, path: str) -> str:
 
 
 def closing_headers(requests_per_connection: int | None) -> list[str]:
-    """Return the headers with which connections end after that many requests; [] if they stay open (None).
+    """Return the request headers that make the server close a connection after `requests_per_connection` requests.
 
-    Raises `UnsupportedArmError` for more than one request, because a server can be told only to close at once.
+    None means that connections stay open, and returns []. Raises `UnsupportedArmError` for more than one request,
+    because "Connection: close" closes the connection after the first.
     """
     if requests_per_connection is None:
         return []
@@ -207,8 +221,8 @@ def closing_headers(requests_per_connection: int | None) -> list[str]:
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 
-    Such settings are session resumption, a fixed cipher suite, a fixed group, and any TLS version that is not in
-    `versions`. If `versions` contains None, an arm may leave the version open.
+    Such settings are session resumption, a fixed cipher suite, a fixed group, and a TLS version that is not in
+    `versions`. The version None stands for an arm that does not fix the version.
     """
     transport = endpoint.transport
     if not transport.is_tls:

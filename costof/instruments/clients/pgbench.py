@@ -24,8 +24,8 @@ from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.versions import find_postgres
 
-#: pgbench's own TPC-B-like transaction uses 100,000 accounts for each branch, and the lab has fewer. This one uses the
-#: accounts that there are.
+#: Like pgbench's own TPC-B-like transaction, which however expects 100,000 accounts for each branch. The lab's tables
+#: have fewer, so this script gets the number of accounts as a variable.
 TPCB_LIKE = """\
 \\set aid random(1, :accounts)
 \\set bid random(1, :branches)
@@ -67,7 +67,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     if settings.table_schema is not None:
         if settings.pooled:
             raise UnsupportedArmError("cannot name the schema of its tables, and a pooler rejects search_path")
-        # pgbench's statements do not name a schema, so set the search path.
+        # pgbench's statements name tables without a schema, so only the search path makes the server find the tables.
         path = {"search_path": f'"{settings.table_schema}"'}
         settings = settings.model_copy(update={"session": path | (settings.session or {})})
     if settings.session:
@@ -95,7 +95,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
 
 
 def _size(load: ClientLoad, branches: int | None) -> list[str]:
-    """Return the options that tell the transactions how many rows there are."""
+    """Return the options that set the numbers of rows in pgbench's scripts, such as '--define=accounts=1000'."""
     if load.test in SCRIPTS:
         count = branches or 1
         rows = {"accounts": max(1, load.records), "branches": count, "tellers": count * TELLERS_OF_A_BRANCH}
@@ -104,9 +104,9 @@ def _size(load: ClientLoad, branches: int | None) -> list[str]:
 
 
 def _server_folders() -> list[Path]:
-    """Return the folder of PostgreSQL's server programs as a list, or [] if it is unknown.
+    """Return the folder of PostgreSQL's server programs, where Debian installs pgbench; [] if it is unknown.
 
-    Debian installs pgbench in this folder, which is not on PATH.
+    The folder is not on PATH.
     """
     try:
         return [find_postgres().parent]

@@ -1,7 +1,7 @@
 """sysbench: its OLTP tests, on the table that costof has loaded.
 
-sysbench reads its password from a pipe, as a configuration file. sysbench 1.0 uses TLS only with files of fixed names
-in its folder, among them a client certificate, which a server rejects if it cannot verify it.
+sysbench reads the password from a configuration file, which is a pipe here. For TLS, sysbench 1.0 needs files with
+fixed names in its working directory, including a client certificate that the server must be able to verify.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
 VARIABLE = "SYSBENCH_PASSWORD"
-#: The shell's own `printf` is no process, so that no user of the machine sees the password.
+#: `printf` is built into the shell. As a separate process it would show the password in the machine's process list.
 WITH_PASSWORD = f'printf "mysql-password=%s\\n" "${VARIABLE}" | exec "$0" --config-file=/dev/stdin "$@"'
 
 

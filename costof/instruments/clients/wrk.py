@@ -1,7 +1,7 @@
 """wrk: HTTP requests as fast as the connections allow.
 
-wrk never verifies certificates, uses the defaults of its OpenSSL, and keeps a connection open until the server closes
-the connection.
+wrk never verifies certificates, uses the TLS defaults of its OpenSSL, and keeps a connection open until the server
+closes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
 
 
 def _script(settings: HttpSettings) -> str:
-    """Return the script that sets the body and the headers; '' if there are none."""
+    """Return the Lua script that sets the requests' body and headers; '' if there are none."""
     lines = []
     if settings.body is not None:
         lines += ['wrk.method = "POST"', f"wrk.body = {_quoted(settings.body)}"]
@@ -52,7 +52,7 @@ def _script(settings: HttpSettings) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return text as a string of Lua."""
+    """Return the text as a string literal of Lua."""
     for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")):
         text = text.replace(sign, escaped)
     return f'"{text}"'

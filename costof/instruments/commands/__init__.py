@@ -1,1 +1,1 @@
-"""The user's own commands as workloads: filling in placeholders, running the commands, and reading their output."""
+"""Measurement of the user's own commands: filling in their placeholders, running them, and reading their output."""

@@ -1,4 +1,4 @@
-"""One arm (variant) of a study of commands: commands that apply, verify and undo its levels, and measured programs."""
+"""One arm (variant) of a study of commands: its measured programs, and the commands that apply, verify and undo it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPO
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: The results keep only this many characters from the end of a command's output.
+#: The maximum length of a command's output in the results. Of a longer output only the end is kept.
 KEPT_CHARACTERS = 2000
 #: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
 #: do not match, since they are a shell's working directories.
@@ -36,14 +36,15 @@ SETUP_SECONDS = 3600.0
 #: The environment variable in which a program gets the number of its run, such as '3', or 'warmup-0' if the run is not
 #: measured. hyperfine sets the same variable.
 ITERATION = "HYPERFINE_ITERATION"
-#: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
+#: This process's standard input, which is a pipe from costof. If costof ends, the pipe closes, and the running command
+#: is then ended.
 STDIN = 0
-#: Matches the beginning of the error message of a reader (parser) if the program's report is missing or incomplete.
+#: Matches the error messages of readers (parsers) that mean that a program's report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
 class StepError(Exception):
-    """A level of the arm could not be applied."""
+    """An arm cannot be measured: its program or secret is missing, or a command that applies or verifies it failed."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
@@ -51,7 +52,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A proof command failed, or its output does not match, so perhaps a level is not in force."""
+    """A proof command failed, or its output does not match. The arm's settings are perhaps not in effect."""
 
 
 class AroundError(Exception):
@@ -59,7 +60,7 @@ class AroundError(Exception):
 
 
 class UndoError(Exception):
-    """A level could not be undone, so it would affect all later slices."""
+    """A level (setting) could not be undone, so it would affect all later slices (measured windows)."""
 
 
 @dataclass
@@ -86,10 +87,10 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return the names of the processes that the commands of this slice left running, by kind.
+        """Return the names of the processes that the commands of this slice (measured window) left running.
 
-        The kind `LEFT_RUNNING` has the processes that the command runner killed, and `LEFT_BEHIND` the daemons, which
-        it did not kill. Kinds without processes are left out.
+        The key `LEFT_RUNNING` has the processes that were then killed. The key `LEFT_BEHIND` has daemons, which were
+        not killed. Keys without processes are left out.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
@@ -97,7 +98,7 @@ class Runs:
     def count_failures(self, program: str, report: Report) -> bool:
         """Add a report's operations and failures to the counts.
 
-        Return whether the report's figures can be used, that is, whether at most the share `MOST_FAILED` of its
+        Return whether the report's figures can be used. They cannot if more than the share `MOST_FAILED` of the
         operations failed.
         """
         if report.operations is not None:
@@ -111,7 +112,7 @@ class Runs:
 
 
 class Arm:
-    """The commands of one arm, and the environment variables and secrets that the commands get."""
+    """One arm of a study of commands, with functions that apply, verify, measure and undo it."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
@@ -119,9 +120,10 @@ class Arm:
         hidden |= {name: _secret(source) for name, source in settings.secrets.items()}
         self.environment = {**os.environ, **settings.environment, **hidden}
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
-        #: Pids of processes that the arm's `before` commands and earlier slices left running.
+        #: Pids of processes that earlier slices (measured windows) or the arm's `before` commands left running.
         self._daemons: Collection[int] = ()
-        #: CPU time of all unmeasured commands since the runner last set this counter to 0, at the beginning of a slice.
+        #: CPU time of all unmeasured commands. The runner sets it to 0 at the beginning of each slice (measured
+        #: window).
         self.unmeasured_cpu_ns = 0
         self._iterations = {"": 0, "warmup-": 0}
         self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
@@ -138,7 +140,7 @@ class Arm:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Apply the arm's levels, and undo them when the `with` block ends.
+        """Apply the arm's levels (settings), and undo them when the `with` block ends.
 
         Raises `StepError` if a level cannot be applied, and `UndoError` if a level cannot be undone.
         """
@@ -150,7 +152,8 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run every undo command, even if another one fails or costof has ended. Only its timeout ends a command.
+            # Run every undo command, even if an earlier one fails. Pass None for `parent`, so that an undo command is
+            # not ended when costof ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -167,7 +170,7 @@ class Arm:
                 raise NotVerifiedError("unproved", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run the program again and again until the slice's planned number of operations or its time is reached.
+        """Run the program repeatedly until the slice's number of runs (`order.operations`) or its time is reached.
 
         The program runs at least once. A program that itself measures for a fixed time (`once`) runs exactly once.
         """
@@ -185,10 +188,10 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, program: Program, follows_another: bool) -> None:
-        """Run a workload's program unmeasured before a slice.
+        """Run a workload's program unmeasured before a slice (measured window).
 
-        The number of runs is `first_warmup` before the program's first slice, and `warmup` if another program ran
-        before. If both apply, the larger number counts.
+        Before the program's first slice it runs `first_warmup` times. If another program or arm ran before
+        (`follows_another`), it runs `warmup` times. If both apply, the larger number counts.
         """
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
@@ -250,7 +253,7 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
         runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
-        # After some exit statuses other than 0 the program's report is still complete.
+        # After some exit statuses other than 0, such as 99 of k6, the program's report is still complete.
         note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
             note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"
@@ -310,8 +313,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    The kernel never reports a lower peak for a child of this process, because the child shares this memory until it
-    executes its program.
+    A command's peak memory is known only if it is higher. Between fork and exec a child shares this process's memory,
+    so the kernel never reports a lower peak for it.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -330,10 +333,10 @@ def _secret(source: SecretSource) -> str:
 
 
 def parse_report(program: Program, written: str) -> Report:
-    """Return the figures in a program's output: those of its reader (parser), and those that the study defines.
+    """Return the figures in a program's output.
 
-    The study defines a figure by a JSON pointer or a regular expression. Raises `UnreadableError`. If the report is
-    missing, the message names the options with which the program writes a report.
+    The program's reader (parser) finds figures, and the study may define more with JSON pointers or regular
+    expressions. Raises `UnreadableError`. If the program wrote no report, the message names the options that it needs.
     """
     report = Report({})
     if program.read:
@@ -341,8 +344,8 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # Suggest options only if the report is missing. If there is a report without any answered operation, the
-            # options were right.
+            # Suggest options only if the report is missing. If there is a report, but no operation was answered, the
+            # program had the right options.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None
@@ -369,7 +372,7 @@ def rate_names(program: Program) -> list[str]:
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:
-    """Return a note if the report has no count of failed operations, although the program can count them; else None."""
+    """Return a note for the user if the report lacks a count of failures that the program can count; else None."""
     if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
         return None
     return f"the report of {reader(program.read).program} does not say how many operations failed"

@@ -23,7 +23,8 @@ _HEADER = re.compile(
     r"(?P<name>(?:Proxy-)?Authorization|X-Api-Key)\s*:\s*(?:(?:Bearer|Basic|Token)\s+)?(?P<value>.+)", re.IGNORECASE
 )
 _OPENSSL = re.compile(r"pass:(?P<value>.+)")
-#: Values that refer to a password stored elsewhere: a shell variable, an OpenSSL password source, a file for curl.
+#: Values that are no passwords but refer to one, such as '$PASSWORD', 'env:PASSWORD' and 'file:…' for OpenSSL, and
+#: '@file' for curl.
 _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 
@@ -31,8 +32,9 @@ _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 class _Options:
     """Options whose value is a password in some programs.
 
-    The password is the next word of the command line (`separate`), or the rest of the option's own word (`attached`).
-    With `has_user` the value is 'user:password', so a value without a colon holds no password.
+    The value is the next word of the command line if `separate` ('-a secret'), or the rest of the same word if
+    `attached` ('-psecret'). Both may be allowed. With `has_user` the value is 'user:password', so a value without a
+    colon holds no password.
     """
 
     programs: re.Pattern[str]
@@ -52,7 +54,8 @@ _PROGRAMS = (
     _Options(re.compile(r"hey|oha"), ("-a",), attached=False, has_user=True),
     _Options(re.compile(r"sqlcmd"), ("-P",)),
 )
-#: Programs that prompt for a password if `--password` has no '=value'. The next word is then the database.
+#: Programs that prompt for a password if `--password` has no '=value'. The next word is then not a password but the
+#: name of a database.
 _PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 
@@ -74,7 +77,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The password is shell-quoted in the line, so it cannot be found and masked there: show only the program.
+            # The line has the password in quoted or escaped form, so it cannot be replaced. Show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)

@@ -16,15 +16,15 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 from costof.messages.answers import COPY_OF_ITSELF
 
-#: Timeout of each command that applies, undoes or verifies a level.
+#: Default timeout, for commands that are not measured, such as those that change settings before a measurement.
 STEP_SECONDS = 60.0
-#: Time between SIGTERM and SIGKILL.
+#: Maximum wait for a command to end after SIGTERM. Then it gets SIGKILL.
 GRACE_SECONDS = 1.0
-#: Interval between checks of the output's size.
+#: Interval between checks whether the output is larger than `MOST_OUTPUT`.
 LOOK_SECONDS = 1.0
 #: Interval between checks whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
-#: Maximum wait for newly forked children to execute their own programs. Until then they have their parent's name.
+#: Maximum wait until newly forked children call exec. Until then they have their parent's process name.
 NAMING_SECONDS = 0.02
 #: The kernel cuts process names to this length.
 LONGEST_NAME = 15
@@ -32,11 +32,11 @@ MOST_OUTPUT = 64 * 2**20
 
 
 class ParentGoneError(Exception):
-    """costof has ended, so the command was ended too."""
+    """The process that ordered the command has ended, so the command was ended too."""
 
 
 class NotStartedError(Exception):
-    """The command could not be started. The message has the reason."""
+    """The command could not be started. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FinishedCommand:
     `failure` says why the command failed. It is None if the exit status is 0.
 
     `user_ns` and `system_ns` are the CPU time of the process and of the children that it waited for, as getrusage(2)
-    counts it. `stopped` is true if the command did not end by itself, such as at its timeout.
+    counts it. `stopped` is true if the command did not end by itself but was ended, for example at its timeout.
     """
 
     elapsed_ns: int
@@ -58,7 +58,7 @@ class FinishedCommand:
     failure: str | None
     status: int = 0
     stopped: bool = False
-    #: Names of processes that the command left running and that were killed.
+    #: Names of processes that the command left running. They were killed.
     killed_children: tuple[str, ...] = ()
 
     @property
@@ -66,18 +66,17 @@ class FinishedCommand:
         return self.user_ns + self.system_ns
 
 
-#: Values of `Streams.stdout` other than a file. Both discard the output, `PIPE` after it has passed through a pipe.
+#: Values of `Streams.stdout` that discard the output. `NULL` sends it to /dev/null, and `PIPE` to a pipe that a thread
+#: empties, since some programs do less work if they write to /dev/null.
 NULL, PIPE = "null", "pipe"
 
 
 @dataclass(frozen=True)
 class Streams:
-    """The input and output files of a command.
+    """The standard streams of a command. By default the input is empty, and the output is kept in memory.
 
-    By default the input is empty, and the output is kept in memory.
-
-    `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. `shown` is a file to which
-    standard output and standard error are appended, such as costof's standard error.
+    `stdin` is a file to read. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. `shown` is a file, such
+    as /dev/stderr, to which standard output and standard error are both appended. It overrides `stdout`.
     """
 
     stdin: Path | None = None
@@ -97,14 +96,16 @@ def run(
     keep_children: bool = False,
     streams: Streams = KEPT_IN_MEMORY,
 ) -> FinishedCommand:
-    """Run a command until it ends.
+    """Run a command until it ends or its time is over.
 
-    `parent` is one end of a pipe. The command is ended when the pipe's other end closes.
+    `parent` is the reading end of a pipe from the process that ordered the command. If that process ends, the pipe
+    closes, and the command is ended. With None this is not checked.
 
-    Processes left in the command's process group are killed, unless `keep_children` is set.
-    Raises `NotStartedError`, and `ParentGoneError` if the other end closed.
+    Processes that the command leaves in its process group are killed, unless `keep_children` is set.
+    Raises `NotStartedError`. Raises `ParentGoneError` if the pipe `parent` closed.
     """
-    # Collect the output in files in memory. Pipes would have to be emptied while the command is measured.
+    # Collect the output in memory files. A pipe would have to be emptied while the command is measured, which would
+    # cost CPU time.
     with (
         _closing(os.memfd_create("output")) as output,
         _closing(os.memfd_create("errors")) as errors,
@@ -130,7 +131,7 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # The process group's id still belongs to this command: the kernel does not reuse the id before wait4.
+            # The kernel does not reuse the process group's id before wait4, so this cannot kill another group.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -168,7 +169,7 @@ def _input(streams: Streams) -> Iterator[int]:
 def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, int]]:
     """Yield the descriptors for a command's standard output and standard error.
 
-    `output` and `errors` are files in memory.
+    `output` and `errors` are the memory files to use unless `streams` has another destination.
     """
     if streams.shown is not None:
         with _closing(_open_for_writing(streams.shown, os.O_APPEND)) as shown:
@@ -183,7 +184,7 @@ def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, 
         thread.start()
         with _closing(writing):
             yield writing, errors
-        # Limit the wait, since a daemon that keeps the pipe open must not delay the next run.
+        # Do not wait until the pipe closes: a daemon that the command started may keep it open.
         thread.join(GRACE_SECONDS)
     else:
         with _closing(_open_for_writing(Path(streams.stdout), os.O_TRUNC)) as file:
@@ -207,12 +208,15 @@ _PARENT_GONE = "its parent has ended"
 
 
 def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Wait until the process has ended. Return why this function had to end the process; None if it ended by itself."""
+    """Wait until the process has ended. End it at the deadline, if the pipe `parent` closes, or after too much output.
+
+    Return why this function ended the process; None if the process ended by itself.
+    """
     with _closing(os.pidfd_open(pid)) as ended:
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         if parent is not None:
-            # Register the pipe without events, because poll reports the closing of the other end in any case.
+            # No events are needed: poll always reports that the other end of the pipe has closed (POLLHUP).
             poll.register(parent, 0)
         why = None
         while True:
@@ -246,15 +250,15 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 
 
 def _wait_for_names(group: int, leader: str) -> None:
-    """Wait up to `NAMING_SECONDS` until the remaining children of a command have executed their own programs.
+    """Wait up to `NAMING_SECONDS` until no remaining child of a command has the process name `leader`.
 
-    Until then a newly forked child still has the name of the command's own process, `leader`.
+    A newly forked child has the command's own name, `leader`, until it calls exec. The names are reported to the user.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # Without WEXITED the call ignores the command's own process, which has ended. ChildProcessError therefore
-            # means that no child is left.
+            # waitid raises ChildProcessError if no child is left. Without WEXITED it ignores the command's own process,
+            # which has ended but is not reaped yet.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
@@ -267,17 +271,16 @@ def _wait_for_names(group: int, leader: str) -> None:
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
     """Reap this process's children in a process group that got SIGKILL.
 
-    Return the names of the children that SIGKILL ended.
-
-    After `GRACE_SECONDS` the function stops waiting, since this user may not be allowed to kill some processes. A child
-    that still had the name of the command's own process, `leader`, is reported as `COPY_OF_ITSELF`.
+    Return the names of the children that SIGKILL ended. A child that still had the command's own name, `leader`, is
+    reported as `COPY_OF_ITSELF`. The function waits at most `GRACE_SECONDS`, because processes of another user cannot
+    be killed.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # Use WNOWAIT, since a dead process keeps its name only until it is reaped. The dead process's own children
-            # have become children of this process, so later iterations find them.
+            # WNOWAIT leaves the dead process unreaped, because its name can be read only until it is reaped. Its own
+            # children have become children of this process (a subreaper), so later iterations find them.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
@@ -293,9 +296,9 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return the names, by pid, of the running processes that this process inherited from ended commands.
+    """Return, by pid, the names of the running processes that ended commands have left to this process (a subreaper).
 
-    Call it only while no command runs.
+    Call it only while no command runs, because it reaps every child that has ended.
     """
     while True:
         try:
@@ -328,7 +331,10 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return ': ' and the last line of standard error, or else of standard output; '' if both are empty."""
+    """Return the last line of the error output, or of the output if there are no errors: ': connection refused'.
+
+    Return '' if both are empty.
+    """
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

@@ -1,8 +1,9 @@
-"""The command runner: the instrument that runs commands (`python -m costof.instruments.commands.runner`).
+"""The command runner: the process that runs and measures the user's commands, on costof's order.
 
-It is a separate process so that the cleanup is done even if costof is killed: the runner then ends the command, undoes
-the arm's levels and kills everything that the command started. With `--sealed` it receives its plan, encrypted, from
-another host (docs/ipc.md).
+It is run as `python -m costof.instruments.commands.runner`. It is separate from costof so that it can clean up even if
+costof is killed. It then ends the running command, undoes the arm's levels (changed settings) and kills everything that
+the command started. With `--sealed` it is controlled from another host, which encrypts the plan, because the plan may
+contain secrets (docs/ipc.md).
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time from now to `opens_ns`, the instant at which a slice begins. The engine has the same limit. A later
-#: instant can only come from the clock of another host.
+#: Maximum time from now to `opens_ns`, the planned beginning of a slice (measured window) on this host's clock. A later
+#: time is an error: it was probably taken from the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
 class OrderError(Exception):
-    """A plan or an order is malformed."""
+    """A message from costof is malformed, or came in the wrong order."""
 
 
 class Runner:
-    """The state of the command runner for one plan: its arms, and the errors of those that cannot run (`refused`)."""
+    """The state of the command runner for one run: its arms, and the errors of the arms that cannot run (`refused`)."""
 
     def __init__(self, plan: Plan) -> None:
         self.arms: dict[str, Arm] = {}
@@ -71,9 +72,12 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Set up each arm, and apply and verify it once. Return the runner's `ready` answer. Raises `AroundError`."""
+        """Set up all arms. Apply each arm once to verify that it works, and undo it. Return the `ready` answer.
+
+        Raises `AroundError` if a `setup` command fails. An arm that does not work has an error in the answer.
+        """
         for arm in self.arms.values():
-            # The control and its identical copy have the same settings, so `setup` runs only once for both.
+            # Arms with the same settings (the control and its identical copy) need only one `setup`.
             if arm.settings not in (each.settings for each in self._set_up):
                 self._set_up.append(arm)
                 arm.set_up()
@@ -101,9 +105,9 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice.
+        """Verify the arm of the next slice (measured window). Return the answer, which never has an error.
 
-        This answer has no errors even if the arm is not verified: the answer to the slice has them.
+        If the arm cannot be verified, the answer to the next slice has the error.
         """
         try:
             self.arms[order.arm].verify()
@@ -113,7 +117,11 @@ class Runner:
         return {"id": order.id, "errors": []}
 
     def slice(self, order: SliceOrder) -> dict[str, Any]:
-        """Measure a slice; verify its arm before and after. Return the answer. Raises `OrderError`."""
+        """Measure a slice (one measured window). Return the answer.
+
+        The arm is verified before and after. If `opens_ns` is set, `prepare` must already have verified it. Raises
+        `OrderError`, and `UndoError` if the arm's levels cannot be undone.
+        """
         arm = self.arms[order.arm]
         program = arm.settings.programs[order.workload].at_rate(order.per_second)
         not_verified = self._take_prepared_error(order)
@@ -145,7 +153,8 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # `first` and `last` are None if nothing ran.
+            # If the arm could not be applied or verified, nothing ran, and the times of the first beginning and the
+            # last end are None.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -175,9 +184,10 @@ class Runner:
         }
 
     def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
-        """Return and forget the error that `prepare` found for this slice; None if there was none.
+        """Return the error that `prepare` found for this slice, and clear it; None if there was no error.
 
-        An order without `opens_ns` needs no `prepare`. Raises `OrderError` if the last `prepare` was for another slice.
+        Only a slice with a planned beginning (`opens_ns`) needs a `prepare`. Raises `OrderError` if the last `prepare`
+        was for another slice, or if the beginning is too far away.
         """
         prepared, self._prepared = self._prepared, None
         if order.opens_ns is None:
@@ -193,8 +203,8 @@ class Runner:
 def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    With an `opener`, decrypt the first message. The function adds the folders that it creates to `folders`, and the
-    caller must remove them. It adds the arms' cleanup to `ending`. Raises `OrderError`.
+    `opener` decrypts the first message, if it is not None. The function adds the folders that it creates to `folders`,
+    and the arms' cleanup to `ending`. The caller must remove the folders and close `ending`. Raises `OrderError`.
     """
     runner: Runner | None = None
     for line in sys.stdin:
@@ -202,7 +212,8 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
             message, opener = json.loads(opener.opened(line) if opener else line), None
             plan = read_plan(message["plan"], CommandSettings) if "plan" in message else None
         except ValueError as error:
-            # The models' validation errors never quote the input, which may hold secrets.
+            # The error's text cannot contain secrets from the input: the models' validation errors never quote the
+            # input.
             raise OrderError(" ".join(str(error).split())[:300]) from None
         if plan is not None:
             runner = Runner(plan)
@@ -226,12 +237,12 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # Detach from the parent. When Ray ends the parent, Ray also kills the parent's children, and a killed runner could
-    # not clean up.
+    # On another host, detach from the parent, a process of Ray. When Ray ends the parent, it also kills its children,
+    # and a killed runner could not clean up.
     if is_sealed and os.fork():
         os._exit(0)
-    # Ignore these signals, since costof handles Ctrl-C. Use an empty handler instead of SIG_IGN, which the runner's
-    # commands would inherit.
+    # Ignore these signals, because costof handles Ctrl-C and then closes this process's input. Use an empty handler
+    # instead of SIG_IGN: the commands would inherit SIG_IGN.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Models of an arm's commands: with placeholders, as a study declares them, and filled in, for the command runner."""
+"""Models of commands in two forms: with placeholders, as a study declares them, and filled in for one arm (variant)."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from costof.instruments.commands.shell import shell_sign, split
 from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 
-#: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
+#: Matches a placeholder '{name}', or '{{name}}', which stands for the literal text '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
-#: Advice if a command contains shell syntax. The first one is for a workload's command, the second one for `before`,
-#: `after` and `proof`.
+#: Two versions of the advice for a command that contains shell syntax but is not run by a shell. `ADD_SHELL` is for
+#: measured commands, `CALL_A_SHELL` for others such as `before`, `after` and `proof`.
 ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
 DEFAULT_SHELL = ["sh"]
-#: Built-in placeholders: the slice's duration in seconds, the load's operations a second, and a temporary file for the
-#: program's report.
+#: Built-in placeholders: the duration of the measured window (slice) in seconds, the planned operations a second, and
+#: the path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` in a sweep, whose slices have different rates: each slice fills it in.
+#: The value of the placeholder `rate` if slices (measured windows) have different rates. It leaves '{rate}' in the
+#: command, and `Program.at_rate` replaces it for each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
 
 class Proof(Model):
-    """A command that proves that a level is in force.
+    """A command that checks that a level (setting), such as TLS 1.3, is really in use.
 
     Its exit status must be 0, and `matches` must match its output.
     """
@@ -58,9 +59,9 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """The changes that a level makes to the commands of its arms.
+    """What a level (one value of a varied factor, such as `transport = "tls"`) changes in the commands of its arms.
 
-    All levels of an arm apply to its commands.
+    An arm combines one level of each factor, and all of them apply to its commands.
     """
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
@@ -87,9 +88,9 @@ class CommandLevel(Model):
 
 
 class FigureSource(Model):
-    """A figure that the study defines: its place in the program's output, and how to report it.
+    """A figure that the study's author defines: how to find it in the program's output, and how to report it.
 
-    The place is a JSON pointer (RFC 6901), or the first group of a regular expression.
+    It is found by a JSON pointer (RFC 6901), or by the first group of a regular expression.
     """
 
     json_pointer: str | None = Field(default=None, alias="json")
@@ -118,7 +119,7 @@ class FigureSource(Model):
 
 
 class CommandProgram(Model):
-    """The program that a workload runs."""
+    """A program to measure, as a study declares it, with placeholders in its command lines."""
 
     run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
     shell: bool | str = Field(
@@ -177,23 +178,29 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in each slice, for a fixed time. Its run time is then not reported."""
+        """Return whether the program itself measures for a fixed time. It then runs once in each slice.
+
+        Its run time is not a result and is not reported.
+        """
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
     def takes_rate(self) -> bool:
-        """Return whether the command line contains '{rate}', so that a load's rate can be passed to the program."""
+        """Return whether the command line contains '{rate}', that is, whether the program can keep a given rate."""
         return f"{{{RATE}}}" in self.run
 
     @property
     def all_figures(self) -> dict[str, Figure]:
-        """Return, by name, the figures of the reader (parser of the output) and those that the study defines."""
+        """Return all figures by name: those that the reader (parser) finds, and those that the study defines."""
         study_figures = {name: figure.as_figure(name) for name, figure in self.figures.items()}
         return (reader(self.read).figures if self.read else {}) | study_figures
 
 
 class SecretSource(Model):
-    """The source of a secret environment variable for commands. The command runner reads it when it gets its plan."""
+    """Where to read the value of a secret environment variable for commands.
+
+    The command runner reads the value at the start of a run, so the study and the plan do not contain it.
+    """
 
     file: Path | None = Field(default=None, description="A file whose first line is the value.")
     environment: str | None = Field(default=None, description="A variable of costof's environment.")
@@ -206,7 +213,7 @@ class SecretSource(Model):
 
 
 class Program(Model):
-    """A workload's command on an arm, with its placeholders filled in."""
+    """A program to measure on one arm, with the placeholders in its command lines filled in."""
 
     argv: list[str]
     once: bool
@@ -243,14 +250,14 @@ class Program(Model):
 
 
 class ProofCommand(Model):
-    """A proof with its placeholders filled in: a command, and a regular expression for its whole output."""
+    """A `Proof` with its placeholders filled in. The regular expression `matches` must match the whole output."""
 
     argv: list[str]
     matches: str
 
 
 class CommandSettings(ServiceSettings):
-    """The commands of an arm, as the command runner gets them. `output` is the path that replaced '{output}'."""
+    """All commands of an arm, with their placeholders filled in. `output` is the path that replaced '{output}'."""
 
     protocol: Literal["command"] = "command"
     addresses: list[str] = []
@@ -283,7 +290,7 @@ class CommandSettings(ServiceSettings):
 
 
 def new_output() -> Path:
-    """Return an unused path for a run's output file, in a folder that the command runner creates and removes."""
+    """Return an unused path for the reports of a run's programs. The command runner creates and removes its folder."""
     return Path(tempfile.gettempdir()) / f"costof-{token_hex(8)}" / "output"
 
 
@@ -294,12 +301,15 @@ def build_settings(
     output: Path,
     study_words: Collection[str] = (),
 ) -> CommandSettings:
-    """Return the command runner's settings for an arm.
+    """Fill in the placeholders of an arm's commands, and return the command runner's settings for the arm.
 
-    `programs` has, by workload, the program and the values of its numeric placeholders. `study_words` are the names of
-    all placeholders that any level of the study sets. In a line that a shell runs, only the placeholders in
-    `study_words` and the built-in ones need a value. Other braces belong to the shell. Raises `UNKNOWN_WORD`,
-    `NOT_A_COMMAND` and `SHELL_SIGN`.
+    `level` combines the arm's levels. `programs` maps a workload's name to its program and to the values of its numeric
+    placeholders, such as `{"seconds": 10}`. `secrets` maps environment variables to their sources.
+
+    `study_words` are the names of all placeholders that any level of the study sets. A command that is run by a shell
+    may contain other braces, such as '${HOME}', which are left to the shell.
+
+    Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
     """
     words = _Words({OUTPUT: str(output)}, level.set)
     return CommandSettings(
@@ -343,14 +353,14 @@ def _program_argv(program: CommandProgram, words: _Words, study_words: Collectio
 
 
 def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str]:
-    """Fill in a line's placeholders and split the result into arguments. Return [] if the result is empty."""
+    """Like `_argv`, but return [] if the line is empty after its placeholders are filled in."""
     return _argv(line, words, directory) if words.fill(line).strip() else []
 
 
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
-    """Fill in a line's placeholders and split the result into arguments.
+    """Fill in a line's placeholders, then split it into arguments.
 
-    Splitting comes last, since the value of a placeholder may be several arguments or none.
+    In this order, the value of a placeholder can be several arguments or none.
     """
     text = words.fill(line)
     try:
@@ -366,11 +376,11 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 
 @dataclass(frozen=True)
 class _Words:
-    """The values of placeholders in command lines.
+    """The values of the placeholders in command lines.
 
-    `values` has the built-in placeholders: numbers and the output file. `level_words` has the values that levels set,
-    which may themselves contain built-in placeholders. If `reserved` is set, only the names in `reserved` need a value,
-    and other braces belong to the shell.
+    `values` has the built-in placeholders, such as 'seconds'. `level_words` has the placeholders that levels set. Their
+    values may themselves contain built-in placeholders. A name without a value is an error. In a line that a shell
+    runs, it is an error only if the name is in `reserved`; other braces are left to the shell.
     """
 
     values: Mapping[str, str]
@@ -383,7 +393,7 @@ class _Words:
         return replace(self, values={**self.values, **texts})
 
     def fill(self, text: str) -> str:
-        """Return the text with each '{name}' replaced by its value. Raises `UNKNOWN_WORD` for a name without value."""
+        """Return the text with each '{name}' replaced by its value. Raises `UNKNOWN_WORD` if a name has no value."""
         return _PLACE.sub(lambda match: self._word(text, match), text)
 
     def _word(self, text: str, match: re.Match[str]) -> str:

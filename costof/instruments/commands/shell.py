@@ -10,14 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-#: How a character is quoted: "" not at all, "\\" by a backslash, or by the given quotation mark.
+#: How a character is quoted: by a backslash, by single or double quotation marks, or not at all ("").
 Quote = Literal["", "'", '"', "\\"]
-#: A word of a command line, without its quotation marks: each character with the way in which it is quoted.
+#: A word of a command line as pairs (character, how it is quoted). The quotation marks themselves are left out.
 Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
 _OPERATOR = re.compile(r"[|&;<>]+")
-#: Characters after a '$' that make a shell expand it: in double quotes, and outside of quotes.
+#: The characters after a '$' that make a shell expand the '$', in double quotes (`_EXPANDED_IN_QUOTES`) and outside of
+#: quotes (`_EXPANDED`).
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -27,7 +28,7 @@ _BUILT_IN = frozenset(
 ) | {"ulimit", "umask", "unset", "wait"}
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
-#: Placeholder for quoted characters, which a shell does not interpret.
+#: Replaces quoted characters in searches for shell syntax, since a shell does not interpret them.
 _OPAQUE = "\0"
 _END: tuple[str, Quote] = ("", "")
 
@@ -50,10 +51,10 @@ _WRONG = {
 
 
 def shell_sign(line: str, directory: Path | None = None) -> str | None:
-    """Return the first character that a shell would interpret and `split` does not, such as '<'; None if there is none.
+    """Return the first shell syntax in a line, such as '<' or 'NAME='; None if the line needs no shell.
 
-    Quoted characters do not count, nor do '?' and '&' in a URL, or a '?' that matches no file in the command's
-    directory. Call it only with a line that `split` accepts.
+    Quoted characters are no shell syntax, nor are '?' and '&' in a URL, nor a '?' that matches no file in `directory`.
+    Call this function only with a line that `split` accepts.
     """
     words = list(_words(line))
     if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
@@ -66,7 +67,7 @@ def shell_sign(line: str, directory: Path | None = None) -> str | None:
 
 
 def needs_shell(line: str) -> bool:
-    """Return whether the line contains syntax that needs a shell; False if its quotation marks are unbalanced."""
+    """Return whether a line contains syntax that needs a shell; False if its quotation marks are unbalanced."""
     try:
         first, *_ = split(line)
     except ValueError:
@@ -89,10 +90,10 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 
 
 def _expansion(word: Word, expanded_later: bool) -> str | None:
-    """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
+    """Return '$' or '`' if a shell would expand a variable or command in the word; else None.
 
-    If `expanded_later`, the word is the script in `sh -c "…"`. '$' and '`' in double quotes then do not count, because
-    the called shell expands them.
+    `expanded_later` means that the word is the script in `sh -c "…"`. The called shell then expands what is in double
+    quotes, so it does not count here.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
@@ -104,9 +105,9 @@ def _expansion(word: Word, expanded_later: bool) -> str | None:
 
 
 def _pattern(word: Word, directory: Path | None) -> str | None:
-    """Return '*', '?' or '[' if the word has a pattern that a shell would replace by names of files; else None.
+    """Return '*', '?' or '[' if a shell would replace the word by the names of matching files; else None.
 
-    '*' always counts, '?' and '[' only if the pattern matches a file.
+    '*' always counts. '?' and '[' count only if the pattern matches a file in `directory`.
     """
     text = _unquoted(word)
     if "*" in text:

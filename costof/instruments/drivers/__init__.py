@@ -1,5 +1,5 @@
-"""The application view: measurement with the database drivers that applications use, each in a separate process.
+"""Measurement with the database drivers that applications use, such as psycopg, each in a separate process.
 
-Each driver has a module, run as `python -m costof.instruments.drivers.<module>`. The modules speak the engine's message
-protocol (docs/ipc.md), so that an experiment treats drivers like the engine.
+Each driver has a module, run as `python -m costof.instruments.drivers.<module>`. The modules understand the same
+messages as costof's own load generator, the engine (docs/ipc.md), so costof controls both in the same way.
 """

@@ -17,11 +17,11 @@ from costof.instruments.drivers.driver import ApplicationDriver, DriverError, se
 from costof.messages.plan import Arm, Plan, Transport
 from costof.programs.postgres.connection import PostgresSettings
 
-#: The number of prepared statements that a connection keeps: asyncpg's own default.
+#: The number of prepared statements that a connection caches: asyncpg's own default.
 STATEMENTS_KEPT = 100
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
-#: Error classes by the number of OpenSSL's verification error, X509_V_ERR_* (x509_vfy.h).
+#: Maps OpenSSL's verification errors (X509_V_ERR_*, x509_vfy.h) to error classes.
 CERTIFICATES = {10: "tls_certificate_expired", 62: "tls_certificate_name", 64: "tls_certificate_name"}
 _CLASS_BY_WORDS = (("rejected SSL upgrade", "tls_refused"), ("no encryption", "plain_refused"))
 _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
@@ -39,7 +39,7 @@ _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
-    """A driver over asyncpg. Its event loop runs only during an operation."""
+    """The application driver for asyncpg. Its event loop runs only while an operation runs."""
 
     name, version = "asyncpg", asyncpg.__version__
     settings = PostgresSettings
@@ -95,7 +95,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
             server_settings=service.session,
-            # Keep no prepared statements if a pooler may run the next query in another session of the server.
+            # A pooler may run the next query in another session, where a cached prepared statement does not exist.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
         )
 
@@ -107,9 +107,12 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _context(transport: Transport) -> ssl.SSLContext:
-    """Return an arm's SSL context. Call it once for each arm, like an application does, since loading CAs is slow."""
+    """Return the TLS context for an arm's connections.
+
+    Create it once for each arm, as an application does at its start: loading the CA certificates is slow.
+    """
     context = ssl.create_default_context(cafile=str(transport.ca_file) if transport.ca_file else None)
-    # A server that expects TLS from the first byte requires ALPN.
+    # PostgreSQL requires ALPN if TLS begins with the first byte of a connection.
     context.set_alpn_protocols(["postgresql"])
     context.check_hostname = transport.verify == "full"
     if transport.verify == "none":

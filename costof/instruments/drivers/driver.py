@@ -1,4 +1,7 @@
-"""The common part of all application drivers: the loop that answers orders, and the recorder of times."""
+"""The common part of all application drivers: a loop that answers costof's messages, and a recorder of times.
+
+An application driver is a process that measures with a database driver, such as psycopg.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Settings = TypeVar("Settings", bound=ServiceSettings)
 
 
 class DriverError(Exception):
-    """A failed operation, with its error class (docs/ipc.md)."""
+    """A failed operation, with its error class, such as 'tls_refused' (docs/ipc.md)."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
@@ -33,7 +36,10 @@ class DriverError(Exception):
 
 @dataclass
 class Errors:
-    """The errors of a slice, counted by error class. Each class keeps the detail of its first error."""
+    """The errors in a slice (measured window), counted by error class. Each class keeps the detail of its first error.
+
+    A detail is the error's text.
+    """
 
     by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -43,16 +49,17 @@ class Errors:
 
 
 class Recorder:
-    """A recorder of the times, in nanoseconds, that one phase of the operations took.
+    """A recorder of the durations, in nanoseconds, of one phase of the operations, such as 'connect'.
 
-    `answer` returns exact sums of the times and an HdrHistogram.
+    `answer` returns exact sums of the durations and an HdrHistogram.
     """
 
     def __init__(self) -> None:
         self.times: list[int] = []
 
     def answer(self) -> dict[str, Any]:
-        # The histogram is built after the slice, so that no measured operation includes its cost.
+        # Build the histogram only here, after the slice (measured window), so that no measured operation includes this
+        # work.
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),
@@ -64,13 +71,13 @@ class Recorder:
 
 
 class ApplicationDriver(ABC, Generic[Settings]):
-    """Base class of the application drivers. Each subclass uses one database driver to connect and query."""
+    """Base class of the application drivers. Each subclass connects and queries with one database driver."""
 
     name: str
     version: str
-    #: The settings class of the driver's protocol.
+    #: The class of the connection settings, such as `PostgresSettings`.
     settings: type[Settings]
-    #: The minimum number of connections that each new client of the database driver opens.
+    #: The minimum number of connections that a client object of the database driver opens.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:
@@ -88,27 +95,28 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     @abstractmethod
     def check(self, arm: Arm) -> str | None:
-        """Connect once, unmeasured. Return the address of the server that answered; None if unknown.
+        """Connect once to find out whether the arm works. Return the server's address; None if unknown.
 
-        Raises `DriverError`.
+        This opens the arm's persistent connection. Raises `DriverError` if the arm does not work.
         """
 
     @abstractmethod
     def connect(self, arm: Arm) -> Iterator[str]:
-        """Create a client and run its first operation; yield the name of each phase when the phase ends.
+        """Create a client and run its first operation. Yield the name of each phase at its end, such as 'connect'.
 
-        Code after the last yield, such as closing, is not measured.
+        The caller measures the time until each yield. Code after the last yield, such as closing, is not measured.
         """
 
     @abstractmethod
     def query(self, arm: Arm) -> None:
-        """Run one operation on the arm's persistent client."""
+        """Run one operation, such as a SELECT, on the arm's persistent client."""
 
 
 def environment(transport: Transport) -> dict[str, str]:
-    """Return environment variables that set the TLS version of a driver's process; {} if the version is not fixed.
+    """Return environment variables that fix the TLS version in a driver's process; {} if the version is not fixed.
 
-    The variable names a configuration file for OpenSSL, since drivers such as pymongo have no option for the version.
+    Drivers such as pymongo have no option for the version, so OPENSSL_CONF is set to the path of an OpenSSL
+    configuration file.
     """
     if transport.version is None:
         return {}
@@ -116,8 +124,8 @@ def environment(transport: Transport) -> dict[str, str]:
 
 
 def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
-    """Answer the messages on standard input until it closes. Return the exit status, 0."""
-    # The kernel kills this process when its parent ends, even if the parent was killed with -9.
+    """Answer costof's messages on standard input until it closes. Return the exit status, 0."""
+    # The kernel then kills this process when its parent ends, even if the parent was killed with SIGKILL.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     plan: Plan | None = None
     driver: ApplicationDriver[Any] | None = None
@@ -133,7 +141,7 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
 
 
 def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
-    """Parse a plan whose arms have service settings of the class `settings`."""
+    """Parse a plan. The field `service` of each arm is parsed as the class `settings`."""
     arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
     return Plan.model_validate({**content, "arms": arms})
 
@@ -200,7 +208,7 @@ def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[s
         if phase == "first_operation":
             break
     spent["connect_and_first_operation"] = last - first
-    # Record nothing before the whole operation has succeeded, so that a failed operation is counted in no phase.
+    # Record the phases only now that the whole operation has succeeded. A failed operation must count in no phase.
     for phase, nanoseconds in spent.items():
         recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
     for _ in steps:

@@ -27,7 +27,7 @@ from costof.programs.mongod.connection import MongodbSettings
 Client = pymongo.MongoClient[dict[str, Any]]
 AUTHENTICATION_FAILED = 18
 
-# Error classes by words in the error's text, since pymongo reports socket errors only as text.
+# Maps words in an error's text to error classes, since pymongo reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("Hostname mismatch", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),
@@ -59,7 +59,7 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
             raise DriverError("tls_configuration", detail)
         try:
             self._persistent[arm.name] = client = self._client(arm)
-            # Ping instead of reading, since the collection may still be empty.
+            # Test with a ping: a `find_one` would fail, because the collection may still be empty.
             preference = client.read_preference
             client.get_database(self.service(arm).database).command("ping", read_preference=preference)
             secondaries = client.secondaries

@@ -19,10 +19,10 @@ from costof.programs.postgres.connection import PostgresSettings
 Connection = psycopg.Connection[tuple[Any, ...]]
 SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
-# Error classes by words in the error's text, since libpq reports socket errors only as text.
+# Maps words in an error's text to error classes, since libpq reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
-    # libpq does not say whether the certificate has expired or was signed by an unknown CA.
+    # This may also be an expired certificate: libpq reports both cases with the same text.
     ("certificate verify failed", "tls_certificate_untrusted"),
     ("signature failure", "tls_certificate_untrusted"),
     ("server does not support SSL", "tls_refused"),
@@ -34,7 +34,7 @@ _CLASS_BY_WORDS = (
     ("could not translate host name", "resolve"),
     ("timeout expired", "timeout"),
     ("server closed the connection", "closed"),
-    # An error during log-in, for which libpq reports no SQLSTATE.
+    # The server's errors during log-in. libpq does not report their SQLSTATE.
     ("FATAL:", "server"),
 )
 
@@ -88,7 +88,8 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
     def _select(self, connection: Connection, arm: Arm) -> None:
         """Run the query, as a prepared statement if the arm requires one.
 
-        Without an explicit choice psycopg would prepare the statement from its sixth execution on.
+        `prepare` is always given. By default psycopg would prepare a statement only at its sixth execution, and the
+        measurement would mix prepared and unprepared executions.
         """
         account = self._random.randint(1, self._records)
         prepared = self.service(arm).statements in (None, "prepared")
@@ -106,11 +107,11 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             user=service.username,
             password=service.password.get_secret_value() if service.password else None,
             dbname=service.database,
-            # An option, even an empty one, replaces PGOPTIONS of the user's environment.
+            # Always pass `options`, even if empty: it keeps libpq from using PGOPTIONS in the user's environment.
             options=service.session_options,
             connect_timeout=max(1, int(self._timeout_seconds)),
             autocommit=True,
-            # libpq would try GSSAPI encryption before TLS, which adds a round trip.
+            # Without this, libpq may try GSSAPI encryption before TLS, which adds a round trip.
             gssencmode="disable",
             channel_binding="require" if service.channel_binding else "disable",
             cursor_factory=psycopg.ClientCursor if simple else psycopg.Cursor,

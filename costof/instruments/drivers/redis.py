@@ -17,7 +17,7 @@ from costof.instruments.drivers.driver import ApplicationDriver, DriverError, se
 from costof.messages.plan import Arm, Plan, Transport
 from costof.programs.redis.connection import RedisSettings
 
-# Error classes by words in the error's text, since redis-py reports socket errors only as text.
+# Maps words in an error's text to error classes, since redis-py reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("not valid for", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),
@@ -49,12 +49,13 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
             )
         self._persistent[arm.name] = client = self._client(arm)
         try:
-            # No retries here, so that an arm that cannot run fails at once.
+            # First connect without retries, so that an arm that cannot work fails at once.
             with self._client(arm, retry=Retry(NoBackoff(), 0)) as once:
                 once.ping()
             client.ping()
         except redis.TimeoutError as error:
-            # A plaintext port reads the TLS ClientHello as the beginning of a command, and waits for the rest.
+            # A server without TLS reads the ClientHello as the beginning of a command and waits for the rest, so the
+            # client gets a timeout.
             error_class = "tls_refused" if arm.transport.is_tls else "timeout"
             raise DriverError(error_class, _words(error)) from error
         except redis.RedisError as error:
@@ -64,8 +65,8 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
     def connect(self, arm: Arm) -> Iterator[str]:
         """Create a client, connect it, and run a GET.
 
-        The connection is opened explicitly through the client's pool. Otherwise redis-py would open it only for the
-        first GET.
+        redis-py would open the connection only for the first GET. This function opens it earlier, through the client's
+        pool, to measure connecting as a separate phase.
         """
         client = self._client(arm)
         try:

@@ -1,1 +1,1 @@
-"""Load machines: hosts of a Ray cluster that measure at the same time, each with its own instrument."""
+"""Measurement from several machines: hosts of a Ray cluster that send load at the same time."""

@@ -1,8 +1,8 @@
-"""The Ray actor on each host: it runs an instrument, exchanges lines with the instrument, and reads the host's clock.
+"""The Ray actor on each host. It runs a measuring process (an instrument) and exchanges lines of JSON with it.
 
-Ray sends this module to the hosts. The module uses only the standard library, so that a host that runs the engine needs
-only Ray and the same Python version. A host that runs commands also needs costof, since the actor starts costof's
-command runner.
+The instrument is costof's load generator, the engine, or the command runner, which runs the user's own commands. Ray
+sends this module to the hosts. The module uses only the standard library, so a host that runs the engine needs only Ray
+and the same Python version. A host that runs commands also needs costof, which contains the command runner.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ REPORT_VERSION = "import costof; print(costof.__version__)"
 ENDING_SECONDS, STARTING_SECONDS = 5.0, 300.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
 PR_SET_PDEATHSIG = 1
-#: Fields of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal.
+#: Columns of CPU time in /proc/stat (proc(5)), counted from 0. The busy ones are user, nice, system, irq and softirq.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
 
 
 class HostActor:
-    """An actor that runs an instrument on a host.
+    """An actor that runs an instrument (a measuring process) on a host.
 
     Its methods report errors as `{"failed": …}`, since Ray would write an exception's text to its logs.
     """
 
     def __init__(self) -> None:
         if "RAY_RAYLET_PID" in os.environ:
-            # End the actor when its parent ends, Ray's process on this host (raylet). Otherwise the actor could go on
-            # and keep the host busy.
+            # If its parent ends (raylet, Ray's process on this host), the kernel then kills this process. Otherwise it
+            # could go on and keep the host busy.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._instrument_name = "instrument"
@@ -50,7 +50,7 @@ class HostActor:
         self._held: list[int] = []
 
     def facts(self) -> dict[str, Any]:
-        """Return facts about this host, such as its cores, for the report and for checks before the run."""
+        """Return facts about this host, such as its number of cores, for the report and for checks before the run."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         low, _, high = _read("/proc/sys/net/ipv4/ip_local_port_range").partition("\t")
         return {
@@ -66,13 +66,14 @@ class HostActor:
         }
 
     def clock(self) -> int:
-        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its instrument uses."""
+        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its measuring process uses."""
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
-        """Run the engine from memory. Return the engine's first line, and the paths at which it can read the CA files.
+        """Start the load generator (the engine). Return its first line of output, or `{"failed": …}`.
 
-        `authorities` are the contents of the CA files.
+        `engine` is the content of its program file, which is kept in memory. `authorities` are the contents of CA
+        files. The answer's `files` are the paths at which the engine can read the CA files.
         """
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:
@@ -87,9 +88,9 @@ class HostActor:
         return answer | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def start_runner(self) -> dict[str, Any]:
-        """Start a command runner instead of the engine. Return the runner's first line.
+        """Start a command runner instead of the load generator. Return its first line of output, or `{"failed": …}`.
 
-        The runner detaches from this process and keeps only its standard streams.
+        The runner detaches from this process; the pipes to its standard streams stay open.
         """
         self.stop()
         try:
@@ -98,10 +99,10 @@ class HostActor:
             return {"failed": f"the command runner does not start: {error.strerror}"}
 
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
-        """Send a line to the instrument. Return its answer, waiting at most `seconds`.
+        """Send a line to the measuring process. Return its answer, waiting at most `seconds`.
 
-        The answer is accompanied by two CPU times of the host, in seconds, from the call until the answer: `busy` is
-        the time used, and `steal` is the time that a hypervisor took away.
+        The answer also has two CPU times of the whole host during this call, in seconds: `busy` is the time used, and
+        `steal` is the time that a hypervisor took away.
         """
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}
@@ -116,11 +117,11 @@ class HostActor:
         return answer | {"busy": busy, "steal": steal}
 
     def stop(self) -> None:
-        """End the instrument, and close the files held for it."""
+        """End the measuring process, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # Close the instrument's input, so that the instrument ends by itself: a killed command runner could not
-            # clean up.
+            # First close the measuring process's input, so that it ends by itself. A command runner that is killed
+            # could not clean up.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -165,7 +166,7 @@ class HostActor:
         return file
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        """Return the next line that the instrument writes, or why it wrote none within `seconds`."""
+        """Return the next line that the measuring process writes, or why it wrote none within `seconds`."""
         assert self._process is not None
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds

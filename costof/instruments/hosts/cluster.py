@@ -1,4 +1,4 @@
-"""The user's Ray cluster: functions that connect to it, check that it requires a token, and call its hosts."""
+"""Functions that connect to the user's Ray cluster, check that it requires an access token, and call its hosts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Harmless requests to a cluster and to its proxy for clients. A cluster that answers them without a token is open to
-#: everybody.
+#: Two gRPC methods without side effects: the first is called on a cluster, the second on Ray's proxy for remote
+#: clients. If one of them answers without a token, everybody may run code on the cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
-#: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.
+#: The maximum number of attempts to connect, and the error text after which to try again. Ray's proxy forks a server
+#: for each client, and gRPC may crash in the fork (ray#63202).
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
-#: Number of calls to read a host's clock. Only the fastest call counts, since slower ones waited for something.
+#: Number of calls to read a host's clock. Only the fastest call counts, since delays make the others less exact.
 CALLS = 16
-#: A host counts as lost if it does not answer a call within this time, even if Ray considers the host alive.
+#: Timeout of a call that needs no work on the host. Without an answer, the host counts as lost, even if Ray still lists
+#: it as alive.
 CALL_SECONDS = 20.0
-#: Time for a new process on a host to start Python and Ray and to answer.
+#: Timeout for the first answer of a new process on a host, which has to start Python and Ray.
 START_SECONDS = 300.0
 
 
@@ -58,14 +60,14 @@ class Cluster:
 
 @contextmanager
 def connect_cluster(settings: HostsSettings) -> Iterator[Cluster]:
-    """Connect to the cluster. Yield it with the nodes that have CPUs and the required labels.
+    """Connect to the cluster for the duration of the `with` block. Yield it with the nodes that will measure.
 
     Raises `NEEDS_RAY`, `HOSTS_UNREACHABLE`, `HOSTS_TOKEN`, `HOSTS_VERSION`, `HOSTS_OPEN`, `HOSTS_NONE` and
     `HOSTS_FEW`.
     """
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     if not settings.unauthenticated:
-        # Ray does not enable token authentication for an explicit address.
+        # Enable token authentication explicitly, because Ray does not do so if it is called with an address.
         os.environ.setdefault(AUTH_MODE, TOKEN)
     try:
         import grpc  # noqa: F401
@@ -73,7 +75,7 @@ def connect_cluster(settings: HostsSettings) -> Iterator[Cluster]:
     except ImportError:
         raise CostofError(ErrorText.NEEDS_RAY) from None
     if _is_client(settings):
-        # Check this first, since Ray would wait half a minute if nothing listens at the address.
+        # Check first whether something listens at the address. Ray would wait half a minute for it.
         _check_closed(settings, settings.address.removeprefix(CLIENT_SCHEME))
     try:
         _connect(ray, settings)
@@ -135,9 +137,9 @@ def _is_client(settings: HostsSettings) -> bool:
 
 
 def _answers(settings: HostsSettings, place: str, has_token: bool) -> bool | None:
-    """Return whether the cluster answers this machine's request; None if nothing listens at `place`.
+    """Return whether the cluster answers a request or refuses it; None if nothing listens at `place` ('host:port').
 
-    The request has this machine's token only if `has_token` is true.
+    The request has this machine's token if `has_token` is true, and otherwise no token.
     """
     import grpc
     from ray._private.grpc_utils import init_grpc_channel
@@ -220,9 +222,9 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's clock compared with this machine's.
+    """The difference between a host's clock and the clock of this machine.
 
-    `offset_ns` is the host's `CLOCK_MONOTONIC` minus this machine's. `error_ns` is the offset's maximum error.
+    `offset_ns` is the host's `CLOCK_MONOTONIC` minus this machine's. `error_ns` is the maximum error of the offset.
     """
 
     offset_ns: int = 0
@@ -230,12 +232,12 @@ class Clock:
 
 
 class Host:
-    """A node of the cluster on which an instrument runs. Its actor reserves all CPUs of the node."""
+    """A node of the cluster that measures. Its Ray actor reserves all CPUs of the node."""
 
     def __init__(self, ray: Any, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # Send the module by value, since costof may not be installed on the host.
+        # Send the module's code and not only its name, since costof may not be installed on the host.
         ray.cloudpickle.register_pickle_by_value(actor)
         self._ray = ray
         self.node = node
@@ -248,12 +250,12 @@ class Host:
         )
 
     def end(self) -> None:
-        """End the actor. Its instrument ends too, since the instrument's standard input closes."""
+        """End the actor. The standard input of its measuring process then closes, so that process ends too."""
         self._ray.kill(self.actor)
 
 
 def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, Any]:
-    """Wait at most `seconds` for the answers to calls of several hosts, and return the answers.
+    """Return the hosts' answers to `calls`, waiting at most `seconds` for all of them.
 
     Raises `HostLostError` for a host that does not answer in time, or whose answer is an error.
     """
@@ -271,7 +273,7 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
     except ray.exceptions.GetTimeoutError:
         raise HostLostError(host.name, "it does not answer") from None
     except (ray.exceptions.RayError, ConnectionError) as error:
-        # Replace Ray's messages, which are paragraphs long.
+        # Ray's own messages are paragraphs long, so show a short one.
         text = str(error)
         if "its node has died" in text or "unschedulable" in text:
             detail = "its machine, or Ray on it, is gone"
@@ -284,11 +286,13 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
 
 
 def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
-    """Compare each host's clock with this machine's and set `Host.clock`. Return the slowest call's nanoseconds.
+    """Set each host's `Host.clock` by comparing its clock with this machine's.
 
-    All hosts are called at once, `CALLS` times. Only the fastest call of each host counts, and half of its duration is
-    the maximum error. Each time a different host is called last, and its answer is read first, so that its call does
-    not wait for the calls of other hosts.
+    Return the duration of the slowest call in nanoseconds.
+
+    There are `CALLS` rounds, and in each round all hosts are called concurrently. For each host only its fastest call
+    counts. The host's clock was read somewhere during the call, so half of the call's duration is the maximum error. In
+    each round another host is called last and its answer is read first, so that its call waits for no other host.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

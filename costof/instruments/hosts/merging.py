@@ -1,7 +1,7 @@
-"""Functions that merge the answers of several hosts into one answer.
+"""Functions that merge the results of several hosts, which measured at the same time, into one result.
 
-Latencies are merged as histograms, bucket by bucket, never as percentiles. Integers are added exactly, and sums of
-squares without rounding errors (Shewchuk 1997).
+Latencies are merged as histograms, bucket by bucket, never as percentiles. Integers are added exactly. Sums of squares
+are added as floats without accumulated rounding errors (`math.fsum`, Shewchuk 1997).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice is invalid if a host begins too late: later by more than this time, and also by more than this share of the
-#: slice's duration.
+#: Limits for a host that begins a slice (measured window) later than planned. The slice is invalid if the delay exceeds
+#: both `LATEST_NS` and the share `LATEST_SHARE` of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: A slice is invalid if its hosts overlapped too little. The time in which all hosts measured must be at least this
-#: share of the time in which any host measured.
+#: The minimum overlap of the hosts in a valid slice (measured window): the time in which all hosts measured, as a share
+#: of the time from the first beginning to the last end.
 LEAST_TOGETHER = 0.95
-#: Names of facts in the evidence: facts that must be equal on all hosts, facts that are added up, and facts that may
-#: differ.
+#: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
+#: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -42,7 +42,10 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers. Return the fields of one answer, whose elapsed time is that of the slowest host."""
+    """Merge the hosts' answers to one slice (measured window). Return the fields of a `SliceAnswer`.
+
+    The elapsed time is that of the slowest host.
+    """
     first = parts[0]
     return {
         "id": first.id,
@@ -61,15 +64,15 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # Ignore hosts that did nothing, since they have no evidence.
+        # A host that did nothing has no connections, so its evidence is ignored.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return why some hosts could not verify the arm; None if all hosts verified it.
+    """Return which hosts found that the arm is not as required, and why; None if no host did.
 
-    The keys of `answers` are host names.
+    `answers` maps the names of hosts to their answers.
     """
     hosts_by_detail: dict[str, list[str]] = {}
     for host, answer in answers.items():
@@ -83,9 +86,9 @@ def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
 
 
 def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
-    """Return how the hosts' connections differ in a fact that must be equal on all hosts; None if they do not differ.
+    """Return how the hosts' connections differ, for example in their cipher; None if they do not differ.
 
-    Hosts without an operation are ignored.
+    The facts in `ALIKE` are compared. Hosts without an operation are ignored.
     """
     evidence = [part.evidence for part in parts if part.operations]
     for name in ALIKE:
@@ -96,9 +99,10 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 
 
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
-    """Merge the hosts' `ready` answers. An arm that has an error on any host has an error in the merged answer.
+    """Merge the answers with which the hosts report that they are ready, and which arms they cannot measure.
 
-    If only some hosts have an error, the error's detail names these hosts.
+    If any host reports an error for an arm, the merged answer has this error. If only some hosts do, the error names
+    these hosts.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
@@ -127,7 +131,7 @@ def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
 
 
 def _errors(errors: Sequence[ClassifiedError]) -> list[ClassifiedError]:
-    """Add up errors of the same class and phase. The sum has the detail of the first error."""
+    """Merge errors of the same class and phase: their counts are added up, and the first error's detail is kept."""
     merged_errors: dict[tuple[str, str | None], ClassifiedError] = {}
     for error in errors:
         kind = error.error_class, error.phase
@@ -180,7 +184,7 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
 
 
 def late(parts: Sequence[HostPart]) -> str | None:
-    """Return a sentence about the host that began last; None if it began in time."""
+    """Return a sentence about the host that began last if it began too late; None if all hosts began in time."""
     at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
@@ -191,10 +195,11 @@ def late(parts: Sequence[HostPart]) -> str | None:
 def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
-    `operations` and `seconds` are the slice's limits. A host's window ends when its time is over, or when the host has
-    done its part of the slice's operations. An operation that is still running at the end of the window does not count,
-    just as on a single machine. For a program that runs for a fixed time, pass 0 operations and infinite seconds: the
-    window then ends with the program.
+    The slice is limited to `operations` and `seconds`. A host's window ends when the time is over, or earlier when the
+    host has done its part of the operations. Time that the host's last operation takes beyond the limit is ignored.
+
+    For a program that runs for a fixed time, pass 0 operations and infinite seconds. The window then ends with the
+    program.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:
@@ -213,11 +218,11 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
 def host_part(
     host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
 ) -> HostPart:
-    """Return what one host did in a slice.
+    """Return a summary of what one host did in a slice (measured window).
 
-    `clock` has the offset and the maximum error of the host's clock. `opens_ns` is the planned opening of the host's
-    window on that clock. `shares` has the share of the host's CPU time that was used (`busy`), and the share that a
-    hypervisor took away (`steal`).
+    `clock` is the offset and the maximum error of the host's clock, in ns. `opens_ns` is the planned beginning of the
+    slice on that clock. `shares` has two shares of the host's CPU time, from 0 to 1: `busy` was used, and `steal` was
+    taken away by a hypervisor.
     """
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0

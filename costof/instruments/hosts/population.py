@@ -1,8 +1,8 @@
-"""Several hosts as one instrument: they divide each slice's operations, and their answers are merged into one.
+"""A process that lets several hosts of a Ray cluster measure together, as if they were one load generator.
 
-All hosts measure a slice at the same time. This module runs as a separate process
-(`python -m costof.instruments.hosts.population`, docs/ipc.md), which is the only part of costof on this machine that
-uses Ray.
+The hosts share the operations of each slice (measured window) and work at the same time. Their answers are merged into
+one. The process is run as `python -m costof.instruments.hosts.population` and answers costof's messages (docs/ipc.md).
+No other process of costof on this machine uses Ray.
 """
 
 from __future__ import annotations
@@ -60,25 +60,26 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: Time that a host's answer may take in addition to the slice's length and the longest time that the slice's last
-#: operation may take.
+#: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
+#: passed.
 PATIENCE_SECONDS = 15.0
-#: The minimum time from reading the clocks to opening the windows, so that every host has received its order: in
-#: nanoseconds, and as a multiple of the slowest call's duration. The longer of the two times counts.
+#: The hosts begin a slice (measured window) at an instant in the near future, by which all of them have received their
+#: order. The time until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is
+#: longer.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
 class AnySettings(ServiceSettings):
-    """Settings of any protocol, which this process passes on to the hosts without reading them."""
+    """Connection settings for any kind of server. This process passes them on to the hosts and does not read them."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class Population:
-    """The hosts of a cluster that measure.
+    """The hosts of a cluster that measure together.
 
-    Each host runs the engine, which costof sends to the host. With `commands` a host instead runs the command runner of
-    its own installed costof. `end` ends every actor, and all processes that the actors started.
+    Each host runs costof's load generator, the engine, which is sent to the host. With `commands` it instead runs the
+    command runner of the costof that is installed there. `end` ends all processes on the hosts.
     """
 
     def __init__(self, settings: HostsSettings, cluster: Cluster, commands: bool) -> None:
@@ -90,12 +91,12 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the previous slice in seconds. When a lost host makes the others start again, the others may
-        #: still be running that slice.
+        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the others start
+        #: again, but only after they have finished this slice.
         self._patience = 0.0
 
     def start(self) -> None:
-        """Start an actor on each host. Raises `HOST_REFUSED`."""
+        """Start an actor (Ray's name for a remote process) on each host. Raises `HOST_REFUSED`."""
         self.hosts = [Host(self._ray, node) for node in self._cluster.nodes]
         self._shipped = self._ray.put(self._engine)
         started = {host: host.actor.facts.remote() for host in self.hosts}
@@ -121,9 +122,9 @@ class Population:
                 host.end()
 
     def describe(self) -> dict[str, Any]:
-        """Return facts about the hosts for the results' description of the environment.
+        """Return facts about the hosts for the description of the environment in the results.
 
-        `cores` is the sum of all hosts' cores.
+        `cores` is the sum over all hosts.
         """
         names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
@@ -137,7 +138,7 @@ class Population:
         }
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host. Return a description of each host, by the host's name."""
+        """Start the engine (the load generator) on each host as a test. Return a description of each host, by name."""
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
@@ -164,11 +165,9 @@ class Population:
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
-        """Start an instrument on each host, and send it the plan with the host's share of the work.
+        """Start the load generator or command runner on each host, and send it the plan with its share of the work.
 
-        Return the merged answer.
-
-        Raises `HOST_LOST`.
+        Return the hosts' merged answer. Raises `HostLostError`.
         """
         self._plan = plan, limits
         authorities = list(dict.fromkeys(arm.transport.ca_file for arm in plan.arms if arm.transport.ca_file))
@@ -195,7 +194,7 @@ class Population:
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in replies.items()})
 
     def slice(self, order: SliceOrder, limits: Limits) -> PopulationAnswer:
-        """Measure one slice, whose operations the hosts divide among themselves. Raises `HOST_LOST`."""
+        """Measure one slice on all hosts, each with its share of the operations. Raises `HostLostError`."""
         opens = dict.fromkeys(self.hosts) if order.id == 0 else self._opening(order, limits)
         self._patience = order.seconds + limits.longest_seconds + PATIENCE_SECONDS
         orders = {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in self.hosts}
@@ -204,9 +203,9 @@ class Population:
         return self._merged(replies, opens, *window)
 
     def without(self, name: str) -> bool:
-        """Remove a lost host, and divide the plan among the remaining hosts.
+        """Remove a lost host. Divide the work among the remaining hosts, start them again, and return True.
 
-        Returns False, without dividing it, if too few hosts remain. Raises `HOST_LOST` if another host is lost.
+        If too few hosts remain, only return False. Raises `HostLostError` if another host is lost.
         """
         lost = next(host for host in self.hosts if host.name == name)
         with suppress(Exception):
@@ -218,7 +217,7 @@ class Population:
         return True
 
     def _opening(self, order: SliceOrder, limits: Limits) -> dict[Host, int | None]:
-        """Prepare every host for the slice. Return, for each host, the instant on its clock at which to begin."""
+        """Prepare every host for a slice. Return the time at which each host must begin, on the host's own clock."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
         replies = self._ask({host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS + limits.proving_seconds)
         for host, reply in replies.items():
@@ -228,10 +227,10 @@ class Population:
         return {host: opens + host.clock.offset_ns for host in self.hosts}
 
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
-        """Send each host its order and return the replies. Raises `HOST_LOST`.
+        """Send each host its order and return the replies. Raises `HostLostError`.
 
-        If an instrument does not answer within `seconds`, its actor reports a timeout. If the actor itself does not
-        answer within `PATIENCE_SECONDS` more, the host counts as lost, too.
+        A host is lost if its measuring process does not answer the actor within `seconds`, or if the actor does not
+        answer within `PATIENCE_SECONDS` more.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
@@ -269,9 +268,9 @@ class Population:
         )
 
     def _read(self, model: type[T], host: Host, reply: dict[str, Any], name: str | None = None) -> T:
-        """Parse the line of JSON that a host's instrument wrote, as `model`.
+        """Parse a line of JSON from a host's measuring process as `model`. With `name`, parse only this field.
 
-        Raises `HOST_LOST` if the line reports an error or is malformed.
+        Raises `HostLostError` if the line reports an error or is malformed.
         """
         try:
             message = json.loads(reply["line"])
@@ -284,9 +283,9 @@ class Population:
 
 
 def check_costof(versions: Mapping[str, str]) -> None:
-    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or no costof (version '').
+    """Raise `HOST_REFUSED` if a host does not have the same version of costof as this machine.
 
-    Hosts that run commands need the same version as this machine.
+    `versions` maps host names to versions; '' means that costof is not installed.
     """
     wrong = {host: version for host, version in versions.items() if version != __version__}
     if wrong:
@@ -298,7 +297,7 @@ def check_costof(versions: Mapping[str, str]) -> None:
 
 
 def serve(orders: Iterator[bytes], write: Callable[[dict[str, Any]], None]) -> None:
-    """Answer each order with `write`, until there are no more orders."""
+    """Answer costof's orders, which are lines of JSON, until there are no more. Each answer is passed to `write`."""
     with ExitStack() as stack:
         population: Population | None = None
         for order_line in orders:
@@ -337,10 +336,10 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    # The kernel kills this process when its parent ends. Ray then ends the actors.
+    # The kernel then kills this process when its parent ends, and Ray ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # Write messages to a copy of standard output, and redirect standard output and standard error to /dev/null, since
-    # Ray cannot be kept from writing to these two.
+    # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
+    # of the original standard output.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -357,10 +356,10 @@ def main() -> int:
     try:
         serve(iter(sys.stdin.buffer.readline, b""), write)
     except KeyboardInterrupt:
-        # The parent no longer waits for an answer.
+        # The user has interrupted costof, which no longer waits for an answer.
         return 0
     except Exception as error:
-        # The models' validation errors never quote the input, which may hold secrets.
+        # The error's text cannot contain secrets from the input: the models' validation errors never quote the input.
         detail = " ".join(str(error).split())[:300]
         write({"error": {"class": type(error).__name__, "detail": detail}})
         return 1

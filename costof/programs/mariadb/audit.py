@@ -21,7 +21,6 @@ from costof.programs.parts import ServerConfiguration
 
 LIBRARY = "server_audit"
 PACKAGE = "mariadb-server"
-#: The prefix of the plugin's settings.
 PREFIX = "server-audit-"
 EVENTS = "server-audit-events"
 LOGGING = "server-audit-logging"
@@ -58,7 +57,7 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of these counts' names in `readings`: 'statements_read'.
+#: The prefix of the names that `COUNTERS` have in `readings`, such as 'statements_read'.
 COUNTED = "statements_"
 
 
@@ -84,7 +83,8 @@ class AuditConfiguration(ServerConfiguration):
 class Audit(MariadbPart[AuditConfiguration]):
     """The part of a server that loads the audit plugin and checks the plugin's log.
 
-    The plugin's options are not `early_options`, so the server that creates the system tables does not load it.
+    The temporary server that creates the system tables does not load the plugin, because the plugin's options are not
+    in `early_options`.
     """
 
     configuration_type = AuditConfiguration
@@ -120,7 +120,7 @@ class Audit(MariadbPart[AuditConfiguration]):
                 "plugin-dir": str(library.parent),
                 "plugin-load-add": library.name,
                 LOGGING: "ON",
-                # The run's own statements get no entries.
+                # Do not log the run's own administrative statements, which would count as entries of clients.
                 f"{PREFIX}excl-users": self.server.administrator,
                 f"{PREFIX}file-path": str(self._file),
                 # The run reads one file from its beginning to its end.
@@ -142,14 +142,17 @@ class Audit(MariadbPart[AuditConfiguration]):
         return counted | self._entries.readings()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's entries differ from the statements that client and server counted; else None."""
+        """Return how the audit log differs from the counted statements; None if they agree.
+
+        `increases` and `answer` are those of one slice (a measured window).
+        """
         place = self.server.place
         kind = place.kind(answer)
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # The client only counts all its statements together. Those that the server does not count as reads or
-            # writes are COMMIT and ROLLBACK.
+            # The client of TPC-C only counts all its statements together. The statements that the server counts
+            # neither as reads nor as writes are COMMIT and ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:

@@ -1,4 +1,4 @@
-"""Clients of MariaDB that need a certificate."""
+"""The requirement of the lab's MariaDB that clients show a TLS certificate."""
 
 from __future__ import annotations
 

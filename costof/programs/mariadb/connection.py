@@ -184,7 +184,7 @@ class MysqlSession:
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
-        # With a TLS context, PyMySQL sends no password to a server without TLS, only its request for TLS.
+        # If the server has no TLS, PyMySQL with a TLS context sends only its request for TLS, and no password.
         tls: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
         return connect(
             host=self._url.host,
@@ -301,7 +301,7 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return the GRANT statement for the database that the user has `chosen`, else for all names that costof generates.
+    """Return a GRANT statement for the database `chosen` or, if it is None, for all names that costof generates.
 
     `user` and `host` are the parts of the account's name.
     """
@@ -401,8 +401,8 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker. If there are no other tables either, the database counts as the run's: the run has ended
-        # after it created the database or the marker's table, but before it wrote the marker.
+        # There is no marker. A database without other tables still counts as the run's: the run has ended after it
+        # created the database or the empty marker table, but before it wrote the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:

@@ -34,7 +34,7 @@ SETTINGS: dict[Store, dict[str, str]] = {
     "tablespaces' files": {
         # With FORCE, no table can be created without encryption.
         "innodb-encrypt-tables": "FORCE",
-        # These threads encrypt what the server creates without encryption at its first start.
+        # The server creates some tablespaces unencrypted at its first start. These threads encrypt them later.
         "innodb-encryption-threads": "2",
         "aria-encrypt-tables": "ON",
     },
@@ -47,7 +47,7 @@ SETTINGS: dict[Store, dict[str, str]] = {
     "binary log": {"encrypt-binlog": "ON"},
 }
 #: Patterns of each store's files in the server's folder. All other files hold no user data, so they must never contain
-#: the canary.
+#: the canary (a random text that is stored by SQL).
 FILES: dict[Store, tuple[str, ...]] = {
     "tablespaces' files": ("data/*.ibd", "data/ibdata*", "data/undo*", "data/*.MA[DI]", "data/aria_log*"),
     "redo log": ("data/ib_logfile*",),
@@ -61,7 +61,8 @@ PLUGIN_PACKAGE = "mariadb-server"
 KEY_BYTES = 32
 #: The table in which a canary is stored while the server's files are searched for it.
 TABLE = "canaries"
-#: With this many rows, a sort with this buffer writes several parts to a temporary file.
+#: The number of rows with a canary, and the size of the sort buffer in bytes. The rows do not fit into the buffer, so a
+#: sort writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
 #: The bytes that the sorting query adds to each row of its result. The result then exceeds the network's buffers, so
@@ -89,7 +90,7 @@ class EncryptionConfiguration(ServerConfiguration):
 
 
 class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
-    """The part of a server that encrypts its files, and the search for the canary in these files.
+    """The part of a server that encrypts its files, and a search for a canary (a random text) in these files.
 
     `leak` says how the last search contradicts the configuration; None if it does not.
     """
@@ -133,13 +134,13 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
         ]
 
     def settle(self) -> None:
-        """Wait until the server has encrypted all its tablespaces, if it must."""
+        """Wait until the server has encrypted all its tablespaces, if the configuration requires it."""
         if "tablespaces' files" in self._stores:
             is_finished = lambda: int(self.server.ask(UNFINISHED)[0][0]) == 0  # noqa: E731
             self.server.lab.wait_until(f"encrypting the tablespaces of {self.server.name}", is_finished)
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings, and search all files of the server for a new canary. Sets `leak`."""
+        """Return the settings, and search all files of the server for a new canary (a random text). Sets `leak`."""
         try:
             return self.server.show(self.settings()) | self._search_for_canary()
         except MySQLError as error:
@@ -152,7 +153,7 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c VARCHAR(120)) ENGINE=InnoDB")
             rows = ", ".join(f"({number}, '{canary}-{number}')" for number in range(ROWS))
             cursor.execute(f"INSERT INTO {table} VALUES {rows}")  # noqa: S608  # text of our own
-            # This writes the table's pages to its file, which the server would otherwise do much later.
+            # FLUSH TABLES writes the table's pages to its file now. The server would otherwise write them much later.
             cursor.execute(f"FLUSH TABLES {table} FOR EXPORT")
             cursor.execute("UNLOCK TABLES")
         with connection.cursor(SSCursor) as sorted_rows:
@@ -160,7 +161,8 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
                 f"SET STATEMENT sort_buffer_size={SORT_BUFFER} FOR "  # noqa: S608  # text of our own
                 f"SELECT c, REPEAT('x', {PADDING}) FROM {table} ORDER BY c"
             )
-            # With the first row, the sort is complete. The server keeps its file until the last row is read.
+            # When the first row arrives, the sort is complete. The server keeps the sort's file until the last row is
+            # read.
             sorted_rows.fetchone()
             folder, pid = self.server.folder, self.server.lab.processes[self.server.name].pid
             files = {**files_in(folder), **deleted_files(pid, folder)}
@@ -196,7 +198,7 @@ def find_plugin(base: Path) -> Path:
 
 
 def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | None:
-    """Return how the files in which the canary is readable contradict the encrypted stores; None if they do not.
+    """Return how the files with a readable canary contradict the list of encrypted `stores`; None if they do not.
 
     `readable` are paths relative to the server's folder.
     """

@@ -43,9 +43,10 @@ from costof.programs.server import LabServer, Place
 SETTINGS = {
     # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # 1000 is enough for hundreds of concurrent connections over far links.
+    # 1000 is enough for studies with long round trips, which need hundreds of concurrent connections.
     "max-connections": "1000",
-    # Each of TPC-C's terminals prepares 53 statements, and the terminals of all arms stay connected through the run.
+    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms stay connected through the
+    # run.
     "max-prepared-stmt-count": "1048576",
     # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",
@@ -391,7 +392,7 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
 
-    Clients at all distances use it, directly or through tunnels.
+    Clients at all distances (round-trip times) use it, directly or through tunnels.
     """
 
     parts: Sequence[MariadbPart[Any]]
@@ -436,7 +437,7 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the values, in the running server, of the settings that the study sets. Parts add their evidence."""
+        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

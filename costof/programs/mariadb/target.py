@@ -33,8 +33,8 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
-    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. The engine verifies
-    the transport of the arms.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. costof's load
+    generator verifies the transport of the arms.
     """
 
     url: LoginUrl

@@ -134,7 +134,7 @@ def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
 
 
 def _parse_error(parts: UrlParts) -> str:
-    """Return text that names the wrong part of the URL. It is not pymongo's error text, which might quote a secret."""
+    """Return text that says which part of the URL is wrong. pymongo's own error text might quote a secret."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
@@ -162,7 +162,6 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     return bool(tls) or ca_file is not None or "tlsCAFile" in options
 
 
-#: The name of YCSB's collection.
 COLLECTION = "usertable"
 MAJORITY = "majority"
 
@@ -302,7 +301,8 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """
-        # This time limit is longer than that of a connection to one address.
+        # This time limit is longer than that of one connection attempt, so by then every address has answered or
+        # failed.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
@@ -350,7 +350,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # `privileges` is empty if the user has no roles, and also if the server does not check privileges.
+        # An empty list has two possible causes: the user has no roles, or the server does not check privileges.
+        # So test whether commands are allowed.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(

@@ -1,7 +1,8 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
-The three members run on one host and have the same addresses for all clients. Far clients run on separate hosts.
+The three members run on one host and have the same addresses for all clients. Clients with a round-trip time above 0
+run on separate hosts.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def mongod_version(binary: Path) -> str:
 
 
 def describe_mongod() -> str:
-    """Return a text with the `mongod` that a run would use, or with what the first run would download.
+    """Return the version and path of the `mongod` that a run would use, or a text about what it would download.
 
     Raises `MONGOD_MISSING`.
     """

@@ -114,9 +114,7 @@ class PoolerProcess:
     def fill(self, pools: Sequence[Pool]) -> None:
         """Make PgBouncer open all connections of the pools to the server.
 
-        For this, as many transactions as a pool has connections run at the same time.
-
-        Raises `LAB_FAILED`.
+        For each pool, the function runs as many transactions at once as the pool has connections. Raises `LAB_FAILED`.
         """
         import psycopg
 
@@ -319,8 +317,8 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # With a plain-text password, PgBouncer has to hash it at each log-in of a client, on its only thread. With a
-        # SCRAM secret it need not. The secret must be the one that the server stores: PgBouncer then logs in to the
+        # With a plain-text password, PgBouncer hashes the password on its only thread at each log-in of a client. With
+        # a SCRAM secret it does not. The secret must be the one that the server stores: PgBouncer then logs in to the
         # server with the key that a client has revealed at log-in.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()

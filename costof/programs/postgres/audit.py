@@ -22,7 +22,7 @@ LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
 #: The line of an entry (pgaudit's README, "Format"), with a prefix from the server or from syslog.
 ENTRY = re.compile(r"^.*AUDIT: SESSION,\d+,\d+,([A-Z_]+),.*$", re.MULTILINE)
-#: Our name of each class that pgaudit writes into an entry. The workloads send only statements of these classes.
+#: costof's names for the statement classes in pgaudit's entries. The workloads send only statements of these classes.
 CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "FUNCTION": "function", "ROLE": "role"}
 #: The logging collector's folder in the data folder, and its file there.
 COLLECTED_FOLDER = "audit-log"
@@ -100,7 +100,7 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self._log
 
     def session_options(self) -> list[str]:
-        # The run's own statements get no entries.
+        # Do not log the run's own administrative statements, which would count as entries of clients.
         return ["-c", "pgaudit.log=none"] if self.configuration.audit == "loaded" else []
 
     def reads_records(self) -> bool:
@@ -120,7 +120,10 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self._entries.readings()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's entries differ from the client's statements; None if they match exactly."""
+        """Return how the audit log differs from the sent statements; None if they agree.
+
+        `increases` and `answer` are those of one slice (a measured window).
+        """
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)
         if self.configuration.audit is None or sent is None:

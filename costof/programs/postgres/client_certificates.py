@@ -1,4 +1,4 @@
-"""Clients of PostgreSQL that need a certificate."""
+"""The requirement of the lab's PostgreSQL that clients show a TLS certificate."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def first_database(url: LoginUrl) -> str:
 class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session by
-    name, such as `synchronous_commit`. They are sent when the session begins, and most poolers refuse them.
+    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session,
+    such as {"synchronous_commit": "off"}. They are sent when the session begins, and most poolers refuse them.
     `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
     a pooler. It only matters for programs such as pgbench, and is not sent to costof's own clients.
     """
@@ -225,7 +225,7 @@ def error_text(error: psycopg.Error) -> str:
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
-#: The query for the names of the objects in a schema. It omits objects that are dropped with a table, such as indexes.
+#: The query for the names of all objects in a schema, except those that are dropped with their table, such as indexes.
 _HOLDS = """
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)
@@ -364,8 +364,8 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # The account may not log in to this database, for example because of pg_hba.conf. Its runs cannot have left
-            # anything there.
+            # The account may not log in to this database, for example because of pg_hba.conf. Runs with this account
+            # cannot have left anything there.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))

@@ -12,7 +12,7 @@ CHECKSUMS_BY_DEFAULT = 18
 
 
 class ChecksumConfiguration(ServerConfiguration):
-    """The setting of data checksums. Its default in a lab does not depend on PostgreSQL's version."""
+    """Whether a server uses data checksums. In a lab the default is the same for all versions of PostgreSQL."""
 
     data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
 

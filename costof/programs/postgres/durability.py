@@ -11,7 +11,7 @@ from costof.programs.postgres.parts import PostgresPart
 
 #: The settings that decide whether a commit waits for a flush.
 COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})
-#: The query for the number of flushes of PostgreSQL's log: True from version 18 on, False for earlier versions.
+#: The query for the number of flushes of PostgreSQL's log. The key says whether the server is version 18 or later.
 COUNTED_FLUSHES = {
     True: "SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal'",
     False: "SELECT wal_sync FROM pg_stat_wal",
@@ -31,9 +31,9 @@ class Durability(PostgresPart[FileSystemConfiguration]):
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def finish_counting(self) -> None:
-        """End the clients' connections: their server processes report counts at most once a second, and at their end.
+        """End the clients' connections, because a server process reports its counts late unless it ends.
 
-        The engine opens new connections before each slice.
+        costof's load generator opens new connections before each slice (measured window).
         """
         clients = f"FROM pg_stat_activity WHERE usename = '{self.server.user}'"
         self.server.ask(f"SELECT pg_terminate_backend(pid) {clients}")

@@ -1,7 +1,8 @@
 """The file system under the data folder of a lab's PostgreSQL: the usual one, or one in user space (FUSE).
 
 `gocryptfs` encrypts files and their names. `bindfs` passes all calls on without changing anything, so that it costs
-what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary.
+what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary (a
+random text).
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from costof.programs.canary import files_in, files_with, new_canary
 from costof.programs.parts import ServerConfiguration
 from costof.programs.postgres.parts import PostgresPart
 
-#: The device by which a program implements a file system.
 DEVICE = Path("/dev/fuse")
 ROLE = "file system"
 TABLE = "canaries"
@@ -70,7 +70,7 @@ def gocryptfs_version(binary: Path) -> str:
 class FileSystem(PostgresPart[FileSystemConfiguration]):
     """The part of a server that mounts a FUSE file system for the data folder, if the study requires one.
 
-    `leak` says how the last search for a canary contradicts the configuration; None if it does not.
+    `leak` says how the last search for a canary (a random text) contradicts the configuration; None if it does not.
     """
 
     configuration_type = FileSystemConfiguration
@@ -112,30 +112,30 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         # If root mounts the file system, the server runs as another user, who needs access to it.
         others = is_root()
         if self.configuration.file_system == "bindfs":
-            # Use several threads, like gocryptfs.
+            # Let bindfs use several threads, as gocryptfs does, so that only encryption differs.
             options = ["-f", "--multithreaded", *([] if others else ["--no-allow-other"])]
             return [str(find_bindfs()), *options, str(self._stored), str(mounted)]
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
         write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
-        # Low cost of scrypt: slow hashing would protect only a password that can be guessed, not a random one.
+        # Keep the cost of scrypt low: slow hashing protects only passwords that can be guessed, and this one is random.
         cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
         init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
         self.server.place.lab.run(f"{self.server.name}-gocryptfs-init", init)
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Look up the segment's ID now, since the file system with the ID may end before the server's segment is
-        # removed.
+        # Read the ID of the server's shared memory segment now: when the segment is removed at the end, the mounted
+        # file system with the ID may be gone already.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 
     def evidence(self) -> dict[str, str]:
-        """Store a new canary, search the stored files for it, and return the facts. Sets `leak`."""
+        """Store a new canary (a random text), search the stored files for it, and return the facts. Sets `leak`."""
         ask, canary = self.server.ask, new_canary()
         rows = f"SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n"  # noqa: S608  # text of our own
         ask(f"CREATE TABLE {TABLE} AS {rows}")
-        # This writes the table's pages to its file.
+        # A checkpoint writes the table's pages to its file, which is then searched.
         ask("CHECKPOINT")
         files = files_in(self._stored)
         readable = files_with(canary, files)
@@ -164,7 +164,8 @@ def mounted_type(path: Path) -> str:
     """Return the type of the file system on which a path is, such as 'ext4' or 'fuse.bindfs'."""
     found = Path("/"), ""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        # The mount point is the fifth field; after a hyphen follows the type (proc(5)).
+        # In a line of mountinfo (proc(5)), the fifth field is the mount point. The type is the first field after the
+        # hyphen.
         before, _, after = line.partition(" - ")
         point = Path(before.split()[4])
         if path.is_relative_to(point) and len(point.parts) >= len(found[0].parts):

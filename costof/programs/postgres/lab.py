@@ -93,7 +93,7 @@ PARTS: tuple[type[PostgresPart[Any]], ...] = (
 
 
 class PostgresServer(LabServer):
-    """One PostgreSQL server with pgbench's tables and YCSB's, which clients at all distances use."""
+    """One PostgreSQL server with pgbench's tables and YCSB's, for clients at all distances (round-trip times)."""
 
     port, user = PORT, USER
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (*TABLES, ycsb.TABLE)]
@@ -110,7 +110,8 @@ class PostgresServer(LabServer):
         self.os_user = Unprivileged()
         self._key = place.keys[0]
         self._admin: psycopg.Connection[Any] | None = None
-        #: The settings that the study requires, and `max_connections` (`accept`). They override all other settings.
+        #: The settings that the study requires, and `max_connections` if `accept` sets it. They override all other
+        #: settings.
         self._chosen = dict(configuration.settings)
         self._log_ins: Counter[str] = Counter()
 
@@ -145,7 +146,6 @@ class PostgresServer(LabServer):
 
     @property
     def major(self) -> int:
-        """The server's major version, such as 18."""
         return int(re.split(r"\D", self.version)[0])
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return the values, in the running server, of the settings that the study sets. Parts add their evidence."""
+        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:
@@ -268,7 +268,7 @@ class PostgresServer(LabServer):
 
     @property
     def _has_records(self) -> bool:
-        """True if clients read YCSB's records. The lab then inserts them before the first slice."""
+        """Whether clients read YCSB's records, which must then be inserted before the measurement."""
         return "ycsb" in self.place.kinds.values() and any(part.reads_records() for part in self.parts)
 
     @property

@@ -33,5 +33,5 @@ class PostgresPart(ServerPart[Configuration]):
         return []
 
     def reads_records(self) -> bool:
-        """Return whether clients read YCSB's records, which must then exist before the first slice."""
+        """Return whether clients read YCSB's records, which must then exist before the measurement."""
         return False

@@ -19,7 +19,7 @@ IN_STEP = "streaming, sync"
 
 
 class StandbyConfiguration(ServerConfiguration):
-    """The setting of a standby: a second server with the same data."""
+    """Whether a server has a standby, which is a second server with the same data."""
 
     standby: Literal["off", "on"] = Field(
         default="off", description="Whether a second server, the synchronous standby, replays the server's log."
@@ -37,7 +37,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
         return f"{rules}host replication {STANDBY} all scram-sha-256\n"
 
     def initialised(self) -> None:
-        """Copy the data before the server starts, when no backup is needed for a consistent copy."""
+        """Copy the data before the server starts. The copy is then consistent without a backup."""
         server = self.server
         self._data = server.folder / STANDBY
         copy = ["cp", "-a", str(server.data), str(self._data)]
@@ -65,7 +65,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
             "unix_socket_directories": sockets,
             "primary_conninfo": " ".join(f"{name}={value}" for name, value in connection.items()),
         }
-        # If two lines have the same setting, the last one applies.
+        # The standby's settings come last: if two lines have the same setting, the last one applies.
         own = "".join(f"{name} = '{value}'\n" for name, value in settings.items())
         user.write(self._data / "postgresql.conf", (server.configuration() + own).encode())
         user.write(self._data / "standby.signal", b"")

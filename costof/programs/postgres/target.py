@@ -242,7 +242,7 @@ class PgbenchTarget(TargetServer):
         return settings | ({APPLICATION_NAME: self.database} if SETTING in settings else {})
 
     def _enter_database(self, is_new: bool) -> None:
-        """Connect to the run's database. If the run has just created it and the connection fails, drop it."""
+        """Connect to the run's database. If that fails and the run has just created the database, drop the database."""
         self.session = PostgresSession(self.url, self.database, on_reconnect=self._restore_session)
         try:
             self.session.open()

@@ -20,13 +20,13 @@ SETTING = "synchronous_commit"
 #: The values with which a commit waits for a synchronous standby. Without one, the server treats them as 'local'.
 STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
 NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
-#: From this version on, a server counts the flushes of a session exactly when the session ends.
+#: From version 15 on, the count of a session's flushes is exact as soon as the session has ended.
 FIRST_EXACT_VERSION = 150_000
-#: With these methods a write is its own flush, which the server does not count.
+#: Values of `wal_sync_method` with which each write is also a flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: Flushes by other sessions are reported if there are more of them than this share of the number of the run's commits.
-#: Fewer hardly change the number of flushes per commit.
+#: The run reports the flushes of other sessions if their number exceeds 5 % of its own commits. Fewer flushes hardly
+#: change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
@@ -37,20 +37,20 @@ def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 class TargetCommits:
-    """The server's view of the commits of sessions that all have the same `application_name`."""
+    """What the server reports about the commits of all sessions with the same `application_name`."""
 
     def __init__(self, session: PostgresSession, application_name: str) -> None:
         self._session = session
         self._name = application_name
         #: Why the server's flushes cannot be counted; None if they can.
         self.hidden: str | None = None
-        #: The highest rate of flushes (per second) in a slice whose own commits did not wait for any. Other sessions
-        #: have caused them.
+        #: The highest rate of flushes per second that other sessions caused. It is measured in slices (measured
+        #: windows) in which the run's own commits wait for no flush.
         self.others_per_second = 0.0
         self._read_flushes = ""
 
     def find_counters(self) -> None:
-        """Choose the query for the number of flushes, and test it. Set `hidden` if they cannot be counted."""
+        """Choose the query for the number of flushes, and test it. Set `hidden` if flushes cannot be counted."""
         ((version,),) = self._session.ask("SELECT current_setting('server_version_num')::int")
         ((method,),) = self._session.ask("SHOW wal_sync_method")
         self._read_flushes = COUNTED_FLUSHES[version >= 180_000]
@@ -65,7 +65,7 @@ class TargetCommits:
                 self.hidden = error_text(error)
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes of the server's log and the bytes written to it, by all sessions; {} if hidden."""
+        """Return the flushes of the log and the bytes written to it, by all sessions; {} if `hidden` is set."""
         if self.hidden is not None:
             return {}
         ((flushes,),) = self._session.ask(self._read_flushes)
@@ -93,7 +93,7 @@ class TargetCommits:
         return NO_STANDBY if value in STANDBY_VALUES and not standbys.strip() else None
 
     def settings(self) -> dict[str, str]:
-        """Return the server's own settings for sessions that do not set theirs."""
+        """Return the server's settings for commits. A session without settings of its own uses them."""
         return {name: str(self._session.ask(f"SHOW {name}")[0][0]) for name in SHOWN}
 
     def standbys(self) -> str:
@@ -104,7 +104,7 @@ class TargetCommits:
         return f"{synchronous} synchronous of {total}"
 
     def mismatch(self, settings: Mapping[str, str], increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's commits did not wait as its sessions' settings require; None if they did.
+        """Return why the commits of a slice (a measured window) did not wait as `settings` require; None if they did.
 
         Too few flushes show that commits did not wait. More flushes than needed show nothing, since other sessions may
         flush the log too.
@@ -129,7 +129,7 @@ class TargetCommits:
         return None
 
     def _standbys(self) -> tuple[int, int, int]:
-        """Return the numbers of standbys: connected, with a state that this account may read, and synchronous."""
+        """Return the numbers of all connected standbys, of those whose state is readable, and of synchronous ones."""
         synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
         ((total, visible, in_step),) = self._session.ask(
             f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608

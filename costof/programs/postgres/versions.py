@@ -34,7 +34,10 @@ def postgres_version(binary: Path) -> str:
 
 
 def _release(version: str, **sha256: str) -> Release:
-    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JAR for each machine."""
+    """Return a release of PostgreSQL as packed by zonky.io.
+
+    `sha256` has the SHA-256 of the JAR for each machine, such as x86_64.
+    """
     packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
     names = {"x86_64": "amd64", "aarch64": "arm64v8"}
     jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}
@@ -43,8 +46,9 @@ def _release(version: str, **sha256: str) -> Release:
     )
 
 
-#: The releases of `costof fetch postgres@18`. All are built by the same project with the same options, so that they
-#: differ only in PostgreSQL's version. Debian's packages are built with other options.
+#: The releases that `costof fetch postgres@18` and the like download, by series ('18'). All are built by the same
+#: project with the same options, so that they differ only in PostgreSQL's version. Debian's packages have other
+#: options.
 RELEASES = {
     release.series: release
     for release in (

@@ -62,7 +62,7 @@ ADMINISTRATOR = "administrator"
 
 
 class RedisServer(LabServer):
-    """One `redis-server`, which clients at all distances use."""
+    """One `redis-server`, for clients at all distances (round-trip times)."""
 
     appends = True
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
@@ -165,7 +165,7 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the values, in the running server, of the settings that the study sets."""
+        """Return the running server's values of the study's settings."""
         configuration = self._place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
@@ -174,9 +174,9 @@ class RedisServer(LabServer):
         """Return the flushes and the bytes of the append-only file; {} if the study does not configure this file.
 
         Redis does not count flushes. They are computed from the number of pages (of 4,096 bytes) that Redis has made
-        dirty, which the kernel counts. An append makes the file's last page dirty if the page was flushed before;
-        otherwise the page is dirty already and does not count again. Appended bytes also add one page for each 4,096
-        bytes, so the flushes are the number of pages less the file's size in pages.
+        dirty, as the kernel counts them. The first append after a flush makes the file's last page dirty again, which
+        counts as one page. Each 4,096 appended bytes count as one more page. The number of flushes is therefore the
+        number of dirtied pages less the file's size in pages.
         """
         if APPEND_ONLY not in self._place.configuration.settings:
             return {}

@@ -31,7 +31,8 @@ from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
-#: The maximum memory that a record needs on average: a value of 300 bytes, its key, and Redis's overhead.
+#: An upper estimate of the memory per record, in bytes: on average a value has 300 bytes, and key and overhead are
+#: added.
 BYTES_A_RECORD = 1000
 
 

@@ -254,7 +254,7 @@ def _cluster(passage: Passage) -> dict[str, Any]:
         settings = {
             "common_tls_context": _common_tls(passage.outward),
             "sni": passage.outward.peer,
-            # The number of sessions that the client keeps for later connections.
+            # The number of TLS sessions that Envoy keeps, to resume them in later connections to the next hop.
             "max_session_keys": CONNECTIONS if passage.outward.resumption else 0,
         }
         cluster["transport_socket"] = _transport_socket("UpstreamTlsContext", settings)
@@ -291,6 +291,9 @@ def _common_name(subject: str | None) -> str:
 
 
 def _tls(entry: dict[str, str | None]) -> str:
-    """Return version and cipher of the encrypted side in an entry of the access log; '' if neither is encrypted."""
+    """Return TLS version and cipher from an entry of the access log; '' if the entry has none.
+
+    The connection to the client counts or, if it is plain, the connection to the server.
+    """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

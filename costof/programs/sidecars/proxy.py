@@ -1,7 +1,7 @@
 """The base class of sidecars: proxies beside a client or a server, which speak mutual TLS with each other.
 
 All programs get the same settings: one thread that forwards, HTTP/1.1 with open connections to the next hop, TLS 1.3
-only, and certificates of both sides that each side verifies by authority and name.
+only. Each side verifies the other side's certificate by authority and name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class MutualTls:
 class Passage:
     """A port of a sidecar, and where it forwards to (both 'address:port').
 
-    With `http`, the sidecar reads and forwards HTTP/1.1 requests; otherwise it forwards bytes. `inward` is the TLS with
-    which it accepts connections, `outward` that with which it opens them; None is plain.
+    With `http`, the sidecar reads and forwards HTTP/1.1 requests; otherwise it forwards bytes. `inward` has the TLS
+    settings for connections that it accepts, `outward` for connections that it opens. None means no TLS.
     """
 
     name: str
@@ -82,8 +82,9 @@ class PassageCounters:
 class ConnectionRecord:
     """A sidecar's own record of one test connection.
 
-    `client` and `server` are the names in the certificates of the neighbours in front of and behind the sidecar; '' for
-    a plain connection. `tls` is the version and cipher of the encrypted side, and '' if there is none.
+    `client` is the name in the certificate of the client that connected to the sidecar. `server` is the name in the
+    certificate of the server to which the sidecar connected. Each is '' for a plain connection. `tls` is the version
+    and cipher of the connection that uses TLS; '' if none does.
     """
 
     client: str
@@ -126,9 +127,9 @@ class Sidecar(ABC):
 
     @abstractmethod
     def record(self, on: bool) -> None:
-        """Let the sidecar write a line about each connection or request from now on, or stop it.
+        """Switch the log line that the sidecar writes about each connection or request on or off.
 
-        It writes none while arms are measured. Raises OSError if the process does not answer.
+        It is off while arms are measured. Raises OSError if the process does not answer.
         """
 
     @abstractmethod

@@ -43,7 +43,7 @@ class Section(Generic[Spec, Data]):
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
-        """Return the section's numbers, or None if the run has none."""
+        """Return the section's numbers; None if the run has no data for this section."""
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:

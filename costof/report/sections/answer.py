@@ -27,7 +27,7 @@ class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the figures of the arm if the run has only one, a control. Otherwise return [].
+        """Return the figures of the control if the run has no other arm. Otherwise return [].
 
         The sentences about the costs of protections come from other sections.
         """
@@ -60,9 +60,10 @@ class AnswerSection(Section[None, None]):
 
 
 def chosen_end(core: Core) -> str:
-    """Return a sentence that says how much wider intervals are because the user may have ended the run for its figures.
+    """Return a sentence on how much wider the intervals are if the user may have ended the run early; otherwise ''.
 
-    The sentence begins with a space, because it is appended to a text. Return '' for all other runs.
+    The figures at that moment may have been the reason, so the intervals must hold at any end. The sentence begins with
+    a space, because it is appended to a text.
     """
     return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 

@@ -54,7 +54,7 @@ WHOLE = "to the time of a connection"
 
 
 def whole(operations: float) -> str:
-    """Format a number of operations, rounded up, because with one operation fewer the cost is above the share."""
+    """Format a number of operations, rounded up to whole operations: 51.2 as '52'."""
     return fmt.number(-(-operations // 1), 0)
 
 
@@ -120,7 +120,7 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """Yield sentences about the break-even of each protection, on the wire and in the application.
+    """Yield sentences about the break-even points of each protection, on the wire and in the application.
 
     If the run has several contexts (such as distances), the sentences cover only the largest share (5 %).
     """
@@ -147,8 +147,9 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     """Return clauses about a protection on the wire or in the application, with '{}' in place of its name.
 
-    They say from how many queries a connection on the protection costs less than 5 % or 1 % of the time. They name the
-    contexts in which it always costs more, in which it saves time, and in which this run cannot tell.
+    They say how many queries a connection must carry until the protection costs less than 5 % or 1 % of the time. They
+    name the contexts in which the protection always costs more, saves time, or has no break-even point that this run
+    can tell.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -227,8 +228,8 @@ CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("conn
 OPERATION = (("operation", "reused_query"),)
 """Metrics to draw, as (phase, end of the metric's name), such as ('operation', 'reused_query').
 
-A metric fits by its phase or by the end of its name, because metrics of an application's driver have no such phase. The
-first pair that fits some metric is used.
+A metric is drawn if its phase or the end of its name equals that of a pair: metrics of an application's driver have
+other phases. Only the first pair for which there is a metric is used.
 """
 MOST_NUMBERS = 2
 """In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""
@@ -237,7 +238,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of one arm on two times: that of a connection with its first operation, and that of each later one.
+    """The effects of an arm on the time of a connection with its first operation, and on that of each later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """
@@ -250,7 +251,9 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the added share of the time of a connection with 1 + `operations` operations, and its interval's ends.
+        """Return the added time of a connection with 1 + `operations` operations, divided by the control's time.
+
+        The result is (value, low, high): 0.05 is 5 % more time, and low and high are the ends of the interval.
 
         The errors of the two effects are assumed to be independent. The break-even points (the dots in the picture) do
         not need this assumption, because they are computed from the rounds.

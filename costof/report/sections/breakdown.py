@@ -36,7 +36,7 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: a metric whose loss the section explains, and the loss's parts."""
+    """The table `[sections.breakdown]` of a study: a metric, and the parts of its loss, such as CPU time by process."""
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
@@ -100,7 +100,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return sentences about the gateway's presence and about the protection that adds most CPU time."""
+        """Return sentences about the cost of the gateway itself and about the protection that adds most CPU time."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -154,7 +154,7 @@ def _part(
 ) -> Added:
     added = differences(before, after)
     whole = estimate(total) if total else None
-    # Without a resolved total there is nothing to divide into shares.
+    # A share of the total has a meaning only if the interval of the total excludes 0.
     resolved = whole is not None and (whole.low > 0 or whole.high < 0)
     return Added(
         metric=name,

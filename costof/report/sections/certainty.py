@@ -1,6 +1,6 @@
 """How sure the figures are: the difference in every round, the distribution of all operations, and the noise floor.
 
-If the servers were restarted, the differences are those of their starts instead of those of rounds.
+If a run restarts the servers, this section shows the difference in every start of the servers instead of every round.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. The second one is for runs with several contexts (such as distances) and more than three
-rows in a panel."""
+"""Heights of a row in pixels. CROWDED_ROW_HEIGHT is for runs with several contexts (such as distances) and more than
+three rows in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""The curves end at this share of operations, because the axis to the slowest one would squeeze the rest together."""
+"""The curves end at this share of operations: an axis up to the slowest operation would squeeze them together."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
     "The height is the share of operations that took at most the time on the axis. Its scale spreads out the slowest "

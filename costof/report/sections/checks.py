@@ -132,9 +132,9 @@ def _own_servers(run: Run) -> str:
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Check that the load generator used less than most of one core while headline rates were measured.
+    """Check that the load generator used at most 80 % of one core while headline rates were measured.
 
-    A load generator that uses a whole core may itself limit the rate.
+    A load generator that uses a whole core may itself limit the rate, so that the rate is not that of the servers.
     """
     busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
     rates = [
@@ -203,7 +203,7 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
 
 
 def _failed_share(core: Core, arms: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return text such as '20 % of operations failed', with the highest share in any workload of these arms."""
+    """Return text such as 'up to 20 % of operations failed', with the highest share among arms and workloads."""
     workloads = {metric.workload for metric in core.metrics if metric.name in metrics}
     shares = [each.share for each in core.failures if each.arm in arms and each.workload in workloads]
     return f"{'up to ' if len(shares) > 1 else ''}{fmt.percent(max(shares, default=0.0))} of operations failed"

@@ -122,7 +122,7 @@ class CostsSection(Section[None, None]):
 
 
 MOST_HEADLINES = 3
-"""The maximum number of sentences in the answer. The tables have the other figures."""
+"""The maximum number of sentences about costs in the answer. The tables have the other figures."""
 
 
 class Line(NamedTuple):
@@ -221,8 +221,8 @@ def _overlap(one: Line, other: Line) -> bool:
 def sentence(line: Line, lines: list[Line]) -> str:
     """Return the sentence about a line.
 
-    `lines` has all lines of the answer. If some are measured on the wire and others in the application, the sentence
-    ends with the place where its own line is measured, such as 'on the wire'.
+    `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
+    the sentence says where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
@@ -330,9 +330,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that `shown` has no line about.
+    """Return a sentence about the largest cost among those lines of `rest` whose metric has no line in `shown`.
 
-    Return None if there are no such metrics.
+    Return None if there are no such lines.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]

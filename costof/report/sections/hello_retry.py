@@ -29,8 +29,8 @@ SENTENCE = (
 MOST_OFFER = "X25519"
 USUAL_FIRST = f"the key exchange {MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-#: The advice also names the clients: a server that accepts only one group, such as PostgreSQL before version 18, may
-#: not be able to accept the group that clients offer first.
+#: The advice names the clients too, because not every server can be changed: PostgreSQL before version 18, for example,
+#: accepts only one group.
 ADVICE = (
     "A new TLS connection needs 1 round trip fewer if the server accepts {offered}, or if clients offer {groups} first."
 )

@@ -210,7 +210,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return each headline verdict that would be different without one of the hosts, together with this host."""
+    """Return the headline verdicts that would be different if one of the hosts were left out, each with this host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)
@@ -241,7 +241,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host's part. Its counts, means and rates are correct, nothing else is."""
+    """Return the slice's answer without this host's part. Only its counts, means and rates are correct."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -41,7 +41,7 @@ TESTS = 2
 
 
 class IntermittentCost(Model):
-    """An arm whose slices are outlying more often than those of the control and its copy."""
+    """An arm with more outliers among its slices (measured windows) than the control and its identical copy."""
 
     metric: str
     arm: str

@@ -29,8 +29,8 @@ from costof.study.several_loads import LOAD, in_words, rate_in_words, unit_in_wo
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: A percentile is shown if at least this many operations are beyond it. So few are enough, because the percentiles at
-#: the neighbouring loads show whether it is an outlier.
+#: A percentile is shown if at least this many operations are beyond it. Five operations are enough, because readers
+#: recognize an outlier by comparing it with the percentiles at the next lower and the next higher load.
 FEWEST_BEYOND = 5
 METHOD = (
     "Each round measures each variant at each load, in random order. A cost is the difference between a variant and "
@@ -214,7 +214,7 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
-    """Return the sentence that names the lowest load that each overloaded variant cannot carry, and why; None if none.
+    """Return the sentence with the lowest load that each overloaded variant cannot carry; None if all carry all loads.
 
     For example: 'TLS cannot carry 3,000 queries a second (it served 2,510).'
     """
@@ -254,7 +254,7 @@ def _series(index: Index, data: LatencyOverLoad, metric: Metric, group: Group, w
 
 
 def _known(data: LatencyOverLoad, metric: Metric, group: Group) -> list[str]:
-    """Return the names of the percentiles that are known of any arm, such as 'p50'; ['mean'] if there are none."""
+    """Return the names of the percentiles that any arm of the group has, such as 'p50'; ['mean'] if none has any."""
     names = dict.fromkeys(name for arm in group.arms for name in _of(data, metric.name, arm))
     return sorted(names, key=lambda name: float(name[1:])) or ["mean"]
 

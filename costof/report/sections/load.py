@@ -206,7 +206,7 @@ def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence
     """Return the cores that these roles used together, by round.
 
     They are computed for the requested rate or, if there is none, for the measured rate. A role without a reading
-    counts as 0. A slice without a reading of any of the roles is left out.
+    counts as 0. A slice that has readings of none of these roles is left out.
     """
     cores = {}
     for record in records:
@@ -250,8 +250,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
             words, of = f"cores of the {each.name}", each.available
-            # The cores of a single role are its CPU time × the load. Take over the verdict on this CPU time, so that
-            # both agree.
+            # The cores of a single role are its CPU time × the load. They get the verdict on this CPU time, because a
+            # verdict of their own could contradict it.
             metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
             judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
@@ -375,8 +375,8 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
         ("the client", carried.client_cores_needed),
         ("the lab's simulated links", carried.link_cores_needed),
     )
-    # The last part of the text is the share of this machine's cores. If the servers run on other machines, this is the
-    # share of the client alone, so the client comes after the servers.
+    # The sentence ends with a share of this machine's cores. If the servers run on other machines, it is the client's
+    # share. So the client comes after the servers, next to its share.
     known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
     if not known:
         return ""

@@ -64,9 +64,10 @@ ROW_HEIGHT = 40
 class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
-    `measure` is a value for `--set` with which a run measures a mitigation. Reports of runs without a mitigation
-    recommend it. `unprotected` has, by factor, the levels that give up the whole protection. `gives_up` has, by factor
-    and level, the name of the part that is given up.
+    - `measure` is a value of `--set` with which a run measures a mitigation, such as "key=rsa-2048,ecdsa-p256".
+      Reports of runs without a mitigation recommend it.
+    - `unprotected` has, by factor, the levels that give up the whole protection.
+    - `gives_up` has, by factor and level, the name of the part of the protection that the level gives up.
     """
 
     metric: str
@@ -122,7 +123,7 @@ class Mitigations(Model):
 
     @property
     def without_protection(self) -> list[Mitigation]:
-        """Return the arms that give up the whole protection. Their cost is not that of the protection itself."""
+        """Return the arms that give up the whole protection. What they still cost is not caused by the protection."""
         return [each for each in self.mitigations if each.gives_up == WHOLE]
 
     @property
@@ -250,7 +251,7 @@ def _installed(study: str) -> Spec | None:
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
     """Return the reference, which is the protected arm without a mitigation; None if there is none.
 
-    It is the first protected arm of the first context that has all factors of the spec.
+    It is the first protected arm in the run's first context whose levels include all factors of the spec.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -284,8 +285,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # The verdict is on the change from the arm with the mitigation to the reference without it. So "costs" means
-        # that the mitigation helps, and `INVERSE` turns the verdict around.
+        # Judge the change from the arm with the mitigation to the reference without it. So the verdict "costs" means
+        # that the mitigation helps. `INVERSE` then swaps "costs" and "saves".
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -426,7 +427,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _share(each: Mitigation) -> Text:
-    """Return the recovered share for a table; 'none: adds 39 %' if it makes the loss larger."""
+    """Return the recovered share for a table; 'none: adds 39 %' if the mitigation increases the loss by 39 %."""
     if each.recovered is None:
         return Text(fmt.NONE)
     if each.verdict is not Verdict.COSTS:
@@ -444,7 +445,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return ' with one client' if the mitigation has another context than the reference, otherwise ''."""
+    """Return ' with one client' if the mitigation is in another context than the reference, otherwise ''."""
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 

@@ -1,4 +1,7 @@
-"""Next steps: advice on headline effects without a verdict. The HTML page shows this advice at its top."""
+"""Next steps: advice on the most important (headline) effects that have no verdict yet.
+
+The HTML page shows this advice at its top.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +148,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words. If `others` has the same metric, the effects' arms are named too."""
+    """Return the metrics of the effects in words, with the arms if `others` has effects in the same metrics."""
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

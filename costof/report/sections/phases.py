@@ -21,7 +21,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # It has the colour of `greeting`, because no protocol has both phases.
+    # This phase has the colour of `greeting`, because no protocol has both phases.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",
@@ -199,7 +199,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis, because times on a LAN would be invisible on an axis for an ocean.
+        # Each context has its own time axis: times on a LAN would be invisible on an axis for other continents.
         sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
         panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
         return Sheet(width, panels, sizes)
@@ -263,7 +263,10 @@ def _bar(
 
 
 def _inside(metric: Metric, value: Value, pixels: float, *, two_lines: bool) -> list[str]:
-    """Return the lines that fit into a bar's part of so many pixels: time and round trips, only the time, or none."""
+    """Return the text of a phase in its bar, by lines. `pixels` is the width of the phase's part of the bar.
+
+    The lines are the time and the round trips, only the time, or none if the part is too narrow.
+    """
     time = fmt.absolute(value.mean, metric.unit).value
     if two_lines and value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

@@ -1,8 +1,10 @@
-"""Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
+"""Predicted for a distance: the cost for clients that are farther away from the servers than the measuring machine.
 
-Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during
-the run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
+Only runs on a target (the user's own servers) with `--distance` have this section, because costof cannot delay the
+user's network.
+
+Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during the
+run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
 loads that the servers carry.
 """
 
@@ -29,7 +31,7 @@ from costof.statistics.intervals import Mean, estimate, ratio
 from costof.statistics.uneven import UnevenRounds, disagrees, ratio_of_means, uneven_rounds
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: The units of the metrics that can be predicted, and how many of each unit are a millisecond.
+#: The units of the metrics that can be predicted, with the number of each unit in a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (

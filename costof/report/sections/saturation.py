@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave times out of the answer that follow from a rate in the answer, because the workers were always busy."""
+        """Omit times from the answer if they follow from a rate: if workers are always busy, time = workers / rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -145,7 +145,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline metrics whose times follow from the rate of a loop: those of the same operation.
+    """Return the headline metrics whose times follow from the loop's rate, because they time the same operation.
 
     Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """

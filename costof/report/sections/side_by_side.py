@@ -16,9 +16,12 @@ BAR = 0.42
 LETTERS = 11.5
 """Font size of an arm's label in pixels."""
 MOST_IN_COLUMN, EDGES = 2, 40
-"""More panels than this are in two columns, if the labels fit; `EDGES` is the width of a panel's edges in pixels."""
+"""A picture with more than MOST_IN_COLUMN panels has two columns, if the labels fit.
+
+EDGES is the width of both edges of a panel together, in pixels.
+"""
 MOST_RATIO = 20
-"""All contexts (such as distances) have panels of one scale, unless their values differ by more than this factor."""
+"""The panels of all contexts (such as distances) have the same scale, unless values differ by more than this factor."""
 HOW_TO_READ = (
     "Each bar is the mean of an arm over all {unit}s, and the line at its end the 95 % interval of this mean. The "
     "percentage compares the arm with the control in the same {unit}s, so it can be surer than the lines suggest."

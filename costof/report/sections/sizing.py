@@ -195,7 +195,7 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
     try:
         cores = float(burst.levels.get(spec.cores_factor, ""))
     except ValueError:
-        return None  # The cores of a target are unknown.
+        return None  # The cores of the user's own servers (a target) are unknown.
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
     names = (burst.name, _without(run, spec, burst))
     elapsed, control = (

@@ -88,8 +88,8 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer shows the reason of only one section, the first. This section therefore comes before the cost
-    # model.
+    # The short answer has room for one reason of the costs, and takes it from the first section that gives one. The
+    # negative order puts this section before the cost model.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 

@@ -161,7 +161,7 @@ def places(tree: Tree) -> Places:
 
     put(tree.root, 0)
     for name in tree.followers:
-        # Place the members that replicate from each other in a circle: they are not reached from the root.
+        # Members that replicate from each other in a circle are not reached from the root, so they are placed here.
         if name not in positions:
             put(name, 0)
     return positions

@@ -1,1 +1,1 @@
-"""The service for studies of the user's own commands, which may measure any servers."""
+"""The service for studies that measure the user's own commands."""

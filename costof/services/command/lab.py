@@ -1,4 +1,7 @@
-"""The service for studies of the user's own commands. It starts no servers; the command runner verifies the arms."""
+"""The service for studies that measure the user's own commands.
+
+It starts no servers. A separate process, the command runner, runs the commands and verifies the arms.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class Commands(Resource, Service):
         }
 
     def _open(self, stack: ExitStack) -> None:
-        """Do nothing: the command runner starts everything that it needs."""
+        """Start nothing, because the commands themselves start what they need."""
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(service=self._arms[arm.name])
@@ -47,7 +50,7 @@ class Commands(Resource, Service):
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        """Return []: only the author of the commands knows what they write."""
+        """Return [], because costof cannot know what the commands write."""
         return []
 
     def commands(self) -> list[str]:
@@ -82,7 +85,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return every command that a run would run for an arm, in order, each after the name of its step."""
+    """Return all commands of an arm in the order of a run, each after its step, such as 'setup make build'."""
     programs = arm.programs.values()
     steps = {
         "setup": arm.setup,
@@ -98,5 +101,5 @@ def _lines(arm: CommandSettings) -> list[str]:
 
 
 def service(plan: Plan) -> Service:
-    """Return the service of a plan. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
+    """Return the service for a plan. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
     return Commands(plan)

@@ -1,1 +1,1 @@
-"""The service for studies of column encryption by a gateway in front of MariaDB or MySQL."""
+"""The service for studies of column encryption, which a gateway in front of MariaDB or MySQL performs."""

@@ -1,6 +1,7 @@
-"""The gateway in front of one server, with a listener and rules for each kind of arm, and evidence about the gateway.
+"""The gateway that encrypts columns in front of a database server, and checks that it encrypts as the arms require.
 
-Both the lab and the target of column encryption use this module.
+The gateway has one listener for each set of rules that the arms need. The lab (servers that the run starts) and the
+target (the user's server) both use this module.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client leaves unread if a transaction fails or is abandoned. An order
+# The maximum number of encrypted values that a client leaves unread if a transaction fails or is abandoned: an order
 # has up to fifteen lines of five columns.
 MAX_UNREAD_VALUES = 75
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm that concern server and gateway.
+    """The settings of an arm for its server and gateway.
 
-    With `direct`, clients connect to the server without the gateway. `columns` is the file that lists the encrypted
-    columns; None for no encryption. `server_cores` and `gateway_cores` are the CPU shares of server and gateway in
-    cores.
+    With `direct`, clients connect to the server without the gateway. `columns` is the name of a file that lists the
+    encrypted columns; None for no encryption. `algorithm` is, for example, 'aes-128-gcm'. `server_cores` and
+    `gateway_cores` limit the CPU time of server and gateway to a number of cores.
     """
 
     direct: bool = False
@@ -71,9 +72,9 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """The parts of an arm's settings that decide the gateway's rules.
+    """Those settings of an arm that determine the gateway's rules.
 
-    Arms with equal rules share a listener of the gateway. Each listener has its own counters.
+    Arms with equal rules share a listener of the gateway, and so its counters.
     """
 
     columns: str | None
@@ -87,7 +88,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """The name of the columns file and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
+        """A name from the columns file and the algorithm: '20-aes-128-gcm' for '20.toml'; 'none' without encryption."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
@@ -98,10 +99,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Position:
-    """The place of the gateway: its own IP `address`, and the `server` behind it ('address:port').
+    """Where the gateway runs and how it is connected: its IP `address`, and the `server` behind it ('address:port').
 
-    `prefix` is put before the gateway's command line to run it on a host of the lab. The gateway connects to the server
-    with `transport`. If this is TLS, `certificate` is the gateway's certificate for its clients. `catalogue` is the
+    `prefix` has the words to put before the gateway's command line to run it on a host of the lab. `transport` is plain
+    or TLS, for connections to the server. With TLS, the gateway shows `certificate` to its clients. `catalogue` is the
     account with which the gateway reads the table definitions.
     """
 
@@ -116,7 +117,7 @@ class Position:
 
 @dataclass(frozen=True)
 class GatewayObservation(Observation):
-    """The gateway's counters for an arm's listener; None for an arm without the gateway."""
+    """The counters of the gateway's listener for an arm. They are None if the arm does not use the gateway."""
 
     counters: GatewayListenerCounters | None
 
@@ -124,8 +125,8 @@ class GatewayObservation(Observation):
 class GatewayFront(Resource):
     """The gateway process of a run, and the checks that it encrypts as the arms require.
 
-    It is a context manager, to be used inside a lab. The rule files are in the lab's `folder`. An arm fails if a sample
-    of the rows that the arm's client receives contradicts the arm's rules.
+    It is a context manager. It writes the rule files into `folder`, which the lab deletes at its end. An arm fails if
+    sample rows that its client receives are not encrypted as the arm's rules require.
     """
 
     def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:
@@ -145,10 +146,9 @@ class GatewayFront(Resource):
         self._listeners = dict(zip(self._rules, listeners, strict=True))
 
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
-        """Return the client settings of an arm. `direct` has the settings for a direct connection to the server.
+        """Return the client settings of an arm. `direct` are the settings for a direct connection to the server.
 
-        A client of the gateway decrypts, and rejects plaintext in columns that must be encrypted. So no successful
-        operation can have read plaintext from such a column.
+        A client of the gateway decrypts, and reports an error if a column that must be encrypted arrives in plaintext.
         """
         rules = Rules.from_arm(arm)
         if rules.direct:
@@ -165,7 +165,7 @@ class GatewayFront(Resource):
         return _port(self._listeners[Rules.from_arm(arm)])
 
     def counters(self, server: str) -> Counters | None:
-        """Return the counters of the gateway's listener at 'address:port', or None if there is no listener there.
+        """Return the counters of the gateway's listener at `server` ('address:port'); None if there is no listener.
 
         The counters are empty if the gateway has ended.
         """
@@ -190,11 +190,11 @@ class GatewayFront(Resource):
         return {ROLE: f"costof-engine {__version__}"}
 
     def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
-        """Check the rows that a client without keys receives on an arm. Return facts about these rows for the report.
+        """Check sample rows as a client without keys receives them on an arm. Return facts about them for the report.
 
-        If the rows contradict the arm's rules, `failure_reason` reports this from now on. Arms with the same rules
-        share one sample. `read_stored` reads the same rows directly at the server. `login` is the log-in of the arm's
-        client.
+        If the rows are not encrypted as the arm's rules require, `failure_reason` returns an error from now on. Arms
+        with the same rules are checked only once. `read_stored` reads the same rows directly from the server. `login`
+        has the address and account of the arm's client.
         """
         rules = Rules.from_arm(arm)
         if rules not in self._samples:
@@ -213,12 +213,12 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Return a slice's counts, and a mismatch if the driver did not decrypt all that the gateway encrypted."""
+        """Return a slice's counts, with a mismatch if the driver decrypted fewer values than the gateway encrypted."""
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The driver leaves encrypted values unread only if a transaction fails or is abandoned.
+        # The driver reads all values of a result unless the transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(
@@ -265,10 +265,10 @@ class GatewayFront(Resource):
 
 
 def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
-    """Return the arm through whose connections to load the data.
+    """Return the arm over whose connections the data is loaded.
 
-    Return an arm without the gateway if there is one, or else an arm without encryption, or else `fallback`. With
-    encryption, the gateway would refuse the statements that load the data, because the rules do not approve them.
+    Prefer an arm without the gateway, then an arm without encryption, then `fallback`. With encryption, the gateway
+    refuses the statements that load the data, because its rules allow only certain statements.
     """
     direct = (arm for arm in plan.arms if Rules.from_arm(arm).direct)
     unguarded = (arm for arm in plan.arms if not Rules.from_arm(arm).encrypts)
@@ -276,10 +276,10 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return how a slice's counts of encrypted and decrypted values contradict `rules`; None if they do not.
+    """Return an error text if the counts of a slice (measured window) contradict `rules`; None if they do not.
 
-    The driver decrypts every value that it reads, so both counts are equal, except for at most `unread` values that it
-    did not read.
+    `encrypted` is the gateway's count of values, `decrypted` the driver's. With encryption they must be equal, except
+    for at most `unread` values that the driver did not read.
     """
     if not rules.encrypts:
         text = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"

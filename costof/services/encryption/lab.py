@@ -1,4 +1,4 @@
-"""The lab of column encryption: a MariaDB with TPC-C's tables, and the gateway in front of it on a separate host."""
+"""The lab of column encryption: a MariaDB server with TPC-C's tables, and the gateway on a host in front of it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,18 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 GATEWAY = "gateway"
-#: Accounts in addition to the measured account `USER`.
+#: Database accounts in addition to the measured account `USER`. The gateway never gives `STRANGER` a key.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# The server's settings. The buffer pool has room for a warehouse and for the orders of several hours, so that late
-# rounds are like early ones. The log is so large that it does not slow the server down.
+# The server's settings. The buffer pool has room for the initial data and for the orders of several hours, so that the
+# server does not become slower during a run. The log is large enough not to slow the server down.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of the gateway and the server.
-
-    `server_bytes` is the number of bytes that the server has sent and received so far.
-    """
+    """The counters of gateway and server. `server_bytes` counts the bytes that the server has sent and received."""
 
     gateway: GatewayObservation
     server_bytes: int
@@ -63,7 +60,7 @@ class EncryptionLab(LabService):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lab = Lab()
-        # Server and gateway have separate CPU shares, like separate machines.
+        # Limit server and gateway to one core each, as if they were separate machines.
         self._chain = Chain(self._lab, [GATEWAY], "a server", plan.seed, cores=1.0, last_cores=1.0)
 
     def _open(self, stack: ExitStack) -> None:
@@ -77,7 +74,7 @@ class EncryptionLab(LabService):
         self._server.start()
         for account in ACCOUNTS[1:]:
             self._server.add_user(account.name)
-        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
+        # Create the tables already here, because the load generator may read their definitions when it connects.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
         host = self._chain.middle[GATEWAY]
@@ -96,7 +93,7 @@ class EncryptionLab(LabService):
         return self._chain.client.prefix
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Load TPC-C's tables, without the gateway if some arm connects directly. Raises `TPCC_UNSOUND`."""
+        """Load TPC-C's tables, over an arm without the gateway if there is one. Raises `TPCC_UNSOUND`."""
         through = loading_arm(self._plan, arms[0])
         self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
@@ -110,9 +107,9 @@ class EncryptionLab(LabService):
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return facts: at the start about a sample of received rows, at the end from TPC-C's consistency checks.
+        """At the start, check sample rows that the arm's client receives. At the end, check TPC-C's consistency.
 
-        If the sample contradicts the arm's rules, the arm fails.
+        Return facts about both checks for the report. If the rows contradict the arm's rules, the arm fails.
         """
         if stage == "end":
             return {} if self.failure_reason() else self._tables.facts()
@@ -133,7 +130,7 @@ class EncryptionLab(LabService):
         return [*super().server_processes(), (GATEWAY, self._front.pid)]
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        # The few hundred bytes that this reading transfers are included in the next reading.
+        # This query itself transfers a few hundred bytes, which the next observation includes. That is negligible.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
         return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 
@@ -157,7 +154,7 @@ class EncryptionLab(LabService):
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
                 return ended(process.name, process.exit_status)
-        # If the gateway has ended, the control arms cannot be measured either.
+        # If the gateway has ended, no effect can be measured, so this ends the run.
         return ended("gateway", self._front.ended())
 
     def warnings(self) -> list[str]:

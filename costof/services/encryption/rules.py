@@ -1,7 +1,7 @@
-"""The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
+"""The gateway's rules for an arm: which columns of TPC-C to encrypt, and which SQL statements to allow.
 
-The columns are in files of the study such as `studies/mysql-column-encryption/20.toml`. The statements are in the file
-`statements.toml` beside these files. docs/column-encryption.md describes the gateway's own rule file.
+Files such as `studies/mysql-column-encryption/20.toml` list the columns to encrypt. `statements.toml` in the same
+folder lists the allowed ("approved") statements. docs/column-encryption.md describes the gateway's own rule file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
-#: The name of the file with the approved statements. It is in the same folder as the files of columns.
+#: The name of the file with the approved statements. It is in the same folder as the files that list columns.
 STATEMENTS = "statements.toml"
 #: All columns of the nine tables, as (table, column).
 COLUMNS: list[Column] = [
-    # A definition is a column ('name type …') or a key ('PRIMARY KEY (…' or 'KEY …'). Commas inside parentheses do not
-    # separate definitions.
+    # A comma separates two definitions unless it is inside parentheses. Skip the definitions of keys, such as
+    # 'PRIMARY KEY (w_id)'.
     (table, definition.split()[0])
     for table, definitions in tpcc.COLUMNS.items()
     for definition in re.split(r",(?![^(]*\))", definitions)
@@ -34,16 +34,16 @@ COLUMNS: list[Column] = [
 
 
 class Group(Model):
-    """A group of columns to encrypt, and why. A column is 'table.column', in which `*` matches any characters."""
+    """Columns to encrypt, and the reason. A column is written 'table.column', in which `*` matches any characters."""
 
     why: str
     columns: list[str]
 
 
 class RuleFile(Model):
-    """The content of a file of columns to encrypt: its groups of columns.
+    """The content of a file that lists the columns to encrypt, in groups.
 
-    `beside` is the name of another file in the same folder, whose groups are included; None for no other file.
+    `beside` is the name of another file in the same folder, whose groups are added to these; None for no other file.
     """
 
     beside: str | None = None
@@ -51,10 +51,11 @@ class RuleFile(Model):
 
 
 class ApprovedStatement(Model):
-    """A statement of TPC-C's transactions. The gateway lets guarded accounts execute only approved statements.
+    """A statement of TPC-C's transactions, which the gateway must allow.
 
-    `made_of` lists, for each output column of the statement, the table columns ('table.column') from which it is
-    computed. It is None if the server's answer itself names the table column of every output.
+    Accounts that do not get plaintext may execute only such approved statements. `made_of` lists, for each output
+    column of the statement, the table columns ('table.column') from which it is computed. It is None if the server's
+    answer itself names the table column of every output.
     """
 
     text: str
@@ -72,17 +73,17 @@ class ApprovedStatement(Model):
 
 
 class StatementFile(Model):
-    """The content of the study's file of approved statements."""
+    """The content of `statements.toml`."""
 
     statements: list[ApprovedStatement]
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account of the server.
+    """A database account, and what the gateway sends to it.
 
-    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`. `master_key` is the name
-    of the key with which an account of the role `ciphertext` decrypts.
+    The `role` is 'plaintext', 'ciphertext' (the account can decrypt), or 'opaque' (ciphertext without a key).
+    `master_key` is the name of the key for the role 'ciphertext'.
     """
 
     name: str
@@ -99,7 +100,7 @@ class CatalogueAccount:
 
 
 def column_groups(columns: str | None) -> list[Group]:
-    """Return the groups in a columns file, after the groups of the file that it includes; [] if `columns` is None."""
+    """Return the groups of columns in a file and in the file that it includes; [] if `columns` is None."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
@@ -122,9 +123,9 @@ def approved_statements(columns: str) -> list[ApprovedStatement]:
 
 
 def sample_statement(database: str, table: str, rows: int | str) -> str:
-    """Return the SQL statement that reads the first `rows` rows of a table for a row sample.
+    """Return the SQL statement that reads sample rows of a table, to check how the gateway encrypts them.
 
-    With '?' for `rows` it is the form in which the gateway's rules list the statement as approved.
+    With '?' for `rows`, return the text under which the gateway's rules allow this statement.
     """
     return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
 
@@ -140,7 +141,7 @@ def rules_text(
     """Return the content of the gateway's rule file.
 
     The file contains master keys and a password, so only its owner may be able to read it. The approved statements are
-    those of TPC-C's transactions and of the row sample.
+    those of TPC-C's transactions and those of `sample_statement`.
     """
     lines = [f"algorithm = {_quoted(algorithm)}"] if algorithm else []
     lines += ["", "[master_keys]", *(f"{_quoted(name)} = {_quoted(key)}" for name, key in master_keys.items())]

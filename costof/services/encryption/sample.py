@@ -1,4 +1,4 @@
-"""A row sample: what a client without keys receives on an arm, compared with the rows that the server stores."""
+"""A check of the gateway with sample rows: what a client without keys receives is compared with the stored rows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
 from costof.services.encryption.rules import Column, sample_statement
 
-#: Number of rows read from each table.
+#: The number of sample rows from each table.
 ROWS = 5
-# The minimum length of a plaintext value that is searched for in all received bytes. A shorter value may occur in
-# ciphertext by chance, so it is only compared with the value that was received in its place.
+# The minimum length of an encrypted column's plaintext value to search for in all received bytes. Shorter values may
+# occur in ciphertext by chance, so they are only compared with the value that was received in the same row and column.
 DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 Values = list[bytes | None]
-#: The sampled values of each column, in the order of the rows.
+#: The values of each column in the sample rows, in the order of the rows.
 Rows = dict[Column, Values]
 
 
 @dataclass(frozen=True)
 class Login:
-    """The address and the account of a log-in. `host` is the host of the lab to connect from; None is this machine."""
+    """A server's address, and the account with which to log in.
+
+    `host` is the host (network namespace) of the lab from which to connect; None means this machine itself.
+    """
 
     address: str
     port: int
@@ -44,7 +47,7 @@ class Login:
 
 @dataclass
 class Recorder:
-    """A wrapper around a connection's incoming stream. It records all bytes after TLS decryption."""
+    """A wrapper around a connection's incoming stream that records all bytes, as they are after TLS decryption."""
 
     inner: BinaryIO
     received: bytearray = field(default_factory=bytearray)
@@ -59,9 +62,9 @@ class Recorder:
 
 
 def log_in(login: Login, decrypts: bool = False) -> Connection:
-    """Return a connection that returns values as the server sends them. Raises `MySQLError`, `OSError`.
+    """Log in and return a connection. Its cursors return values as the server or gateway sent them, without decryption.
 
-    With `decrypts`, the client announces to the gateway that it can decrypt.
+    With `decrypts`, the client announces to the gateway that it can decrypt. Raises `MySQLError`, `OSError`.
     """
     connection = pymysql.Connection(
         host=login.address,
@@ -78,7 +81,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        # Without this announcement the gateway refuses the log-in (docs/column-encryption-protocol.md).
+        # The gateway refuses clients that do not announce that they can decrypt (docs/column-encryption-protocol.md).
         attributes = announcement(secrets.token_bytes(NONCE_BYTES))
         connection._connect_attrs.update(attributes)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
@@ -105,9 +108,9 @@ def read_rows(connection: Connection, database: str) -> Rows:
 
 
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
-    """Return the sampled rows and all bytes that a client has received for them.
+    """Return the sample rows and all bytes that a client without keys receives for them.
 
-    The client announces to the gateway that it can decrypt, but has no key.
+    The client announces to the gateway that it can decrypt, because the gateway would otherwise refuse it.
     """
     connection = log_in(login, decrypts=True)
     with connection:
@@ -118,9 +121,9 @@ def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
 
 @dataclass(frozen=True)
 class Sample:
-    """The result of a row sample: the numbers of values in encrypted and in plain columns, and of received bytes.
+    """The result of the check with sample rows: the numbers of encrypted values, of plain values and of received bytes.
 
-    `mismatch` says how the received rows contradict the arm's rules, or is None.
+    `mismatch` says how the received rows contradict the arm's rules. It is None if they do not.
     """
 
     encrypted: int
@@ -130,7 +133,7 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """A text such as '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain values: all in them'."""
+        """The text for the report, such as '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain …'."""
         bytes_ = f"{self.received_bytes:,} bytes received"
         encrypted = f"{self.encrypted:,} encrypted values: no plaintext in {bytes_}" if self.encrypted else ""
         plain = f"{self.plain:,} plain values: all in {'them' if encrypted else bytes_}" if self.plain else ""
@@ -138,17 +141,17 @@ class Sample:
 
 
 def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encrypted: Collection[Column]) -> Sample:
-    """Compare what a client received with the rows that the server stores, and return the result.
+    """Compare the rows that a client received with the rows that the server stores, and return the result.
 
-    `stored` are the rows that were read directly at the server. `rows` and `received` are the rows and bytes that the
+    `stored` are the rows that were read directly from the server. `rows` and `received` are the rows and bytes that the
     client received. `encrypted` are the columns that must be encrypted. NULL is never encrypted, so it is not compared.
     """
     hidden = [
         (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
     ]
     plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
-    # A value of an encrypted column may also occur in a plain column. Its plaintext is then received from the plain
-    # column.
+    # Values of plain columns. If an encrypted column has one of these values too, finding it among the received bytes
+    # is no error.
     also_plain = {value for _, value in plain}
     mismatch = next(
         (

@@ -1,7 +1,8 @@
 """A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway on this machine.
 
-The tables are in the run's own database (`programs/mariadb/target.py`). The run changes nothing else. The measured
-client logs in with the URL's account. Through the gateway it gets ciphertext, which it decrypts.
+The tables are in a database of their own (`programs/mariadb/target.py`). The run changes nothing else on the server.
+The measured client logs in with the account in the target's URL. Through the gateway it gets ciphertext, which it
+decrypts.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The kind of key in the gateway's certificate. The gateway needs a certificate if the URL requires TLS.
+#: The kind of key of the certificate that the gateway gets if the target's URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
 class TpccTarget(MysqlDatabaseTarget):
-    """A user's server with TPC-C's tables in the run's database."""
+    """A user's MySQL or MariaDB server, with TPC-C's tables in the run's own database."""
 
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
@@ -76,7 +77,7 @@ class TpccTarget(MysqlDatabaseTarget):
 
 
 class EncryptionTarget(TargetService[TpccTarget]):
-    """A target that arms use directly or through a gateway, which runs on a loopback address of this machine."""
+    """A user's server as a service. Arms use it directly or through a gateway on a loopback address of this machine."""
 
     measures_cpu = True
     single_machine_reason = "the gateway runs on this machine and listens only there"
@@ -87,12 +88,12 @@ class EncryptionTarget(TargetService[TpccTarget]):
 
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
-        # The gateway runs in a lab, whose supervisor removes the rule files even if this process is killed.
+        # The rule files contain keys. In a lab's folder they are removed even if this process is killed.
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # The gateway uses TLS on both sides or on neither, because MySQL sends passwords differently with and without
-        # TLS.
+        # Use TLS either on both sides of the gateway or on neither. The gateway forwards the client's log-in, and a
+        # client sends its password in another form with TLS than without.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:

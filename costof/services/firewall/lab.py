@@ -1,4 +1,4 @@
-"""The lab for studies of web application firewalls: an HTTP server (the origin), and nginx with ModSecurity."""
+"""The lab for studies of web application firewalls: nginx with ModSecurity in front of an HTTP server (the origin)."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ from costof.services.firewall.requests import ATTACK, HOST, STRICT_ATTACK, Body,
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: The host on which all nginx processes run. Only one of them has requests at a time.
+#: The name of the host (network namespace) on which all nginx processes run. Only one of them has requests at a time.
 FIREWALL = "firewall"
 FIRST_ENTRANCE = 8000
 ORIGIN_PORT = 9000
-#: nginx has one thread, so it cannot use more.
+#: The CPU share of the host with nginx, in cores. nginx has one thread, so it cannot use more.
 CORES = 1.0
-#: The lowest paranoia level that recognizes `STRICT_ATTACK`.
+#: The lowest paranoia level of the core rule set (strictness, 1 to 4) that recognizes `STRICT_ATTACK`.
 STRICT_LEVEL = 2
-#: Parameters of test requests: one by which a request is found in the log, and one with an attack.
+#: Names of query parameters of test requests. `MARK` has a random value by which the request is found in the log, and
+#: `SEARCH` has the attack.
 MARK, SEARCH = "mark", "search"
 PASSED, BLOCKED = http.client.OK, http.client.FORBIDDEN
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm that concern the firewall and the requests.
+    """The settings of an arm for the firewall and for the client's requests.
 
-    `engine` is ModSecurity's mode; None means an nginx without ModSecurity. `rules_before` and `rules_after` are
-    directives that are read before ModSecurity's recommended settings, and after the core rule set.
-    `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect, None if they inspect
-    all. `recognizes_html_in_json` is false if some rules about HTML do not apply to requests with JSON; then no HTML is
-    sent with JSON as a test. `body` is that of the client's requests.
+    `engine` is ModSecurity's mode, such as 'On'; None means an nginx without ModSecurity. `rules_before` are directives
+    that are read before ModSecurity's recommended settings. `rules_after` are read after the core rule set.
+
+    `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect; None means any size.
+    `recognizes_html_in_json` is false if the rules about HTML ignore requests with JSON. No test request then has HTML
+    in a JSON body. `body` is the body of the client's requests.
     """
 
     engine: Engine | None = None
@@ -74,12 +76,12 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests. Every firewall whose engine is not off recognizes the last one as an attack."""
+        """The test requests of this arm. Every firewall that is switched on recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
     def expected(self, attack: Attack) -> str:
-        """Return the outcome that the arm requires for an attack: the response's status, and whether it is logged."""
+        """Return the outcome that this arm requires for a test request, such as '403, logged'."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
         if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
             recognized &= self.body.bytes <= self.inspects_json_up_to
@@ -88,7 +90,7 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Attack:
-    """A test request of an arm. `level` is the lowest paranoia level that recognizes it as an attack."""
+    """A test request. `level` is the lowest paranoia level at which the firewall recognizes it as an attack."""
 
     name: str
     request: Request
@@ -97,7 +99,7 @@ class Attack:
     is_html: bool = False
 
 
-#: The level of a request that no paranoia level recognizes as an attack.
+#: The `level` of a harmless test request. It is above the highest paranoia level, 4.
 HARMLESS = 5
 
 
@@ -109,9 +111,9 @@ class Reading(Observation):
 
 
 class FirewallLab(LabService):
-    """A lab with one nginx process for each set of rules. All of them pass requests on to the same origin.
+    """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
 
-    If an nginx dies, the arms that use it fail. If the origin dies, the run fails.
+    If an nginx process ends, the arms that use it fail. If the origin ends, the run fails.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -160,9 +162,9 @@ class FirewallLab(LabService):
         return ["nothing: the lab's own servers get GET and POST requests and store nothing"]
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Send a harmless request and attacks, and return which of them the firewall answered, blocked and logged.
+        """Send a harmless request and attacks. Return the outcome of each, such as '403, logged'.
 
-        If they contradict the arm's settings at the start, the arm fails. Raises `LAB_FAILED` if they do at the end.
+        If an outcome contradicts the arm's settings, the arm fails at the start. At the end, `LAB_FAILED` is raised.
         """
         if self.failure_reason(arm) or self.failure_reason():
             return {}
@@ -194,7 +196,7 @@ class FirewallLab(LabService):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return a mismatch if the firewall logged a match of a rule, since all requests of a slice are harmless."""
+        """Return a mismatch if the firewall's log has grown, because the harmless requests of a slice match no rule."""
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
         if after.logged > before.logged:
@@ -222,7 +224,10 @@ class FirewallLab(LabService):
         return self._firewalls[ArmLabSettings.from_arm(arm).rules]
 
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send the test requests. Return the outcome of each, and how they contradict the arm (None if they do not)."""
+        """Send the test requests. Return the outcome of each, and an error text if one contradicts the arm's settings.
+
+        The error text is None if none does.
+        """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}
         before = firewall.logged_bytes()
@@ -231,7 +236,8 @@ class FirewallLab(LabService):
         }
         last = next(reversed(marks))
         if settings.expected(marks[last]) != _outcome(PASSED, logged=False):
-            # nginx logs a request after its answer. When the last one is logged, so are all others.
+            # nginx logs a request only after its answer, so wait. The requests are logged in order, so when the last
+            # one is in the log, so are the others.
             self._lab.wait_until("logging an attack", lambda: last in firewall.logged(before), only=firewall.process)
         log = firewall.logged(before)
         facts = {attack.name: _outcome(statuses[mark], mark in log) for mark, attack in marks.items()}
@@ -241,7 +247,7 @@ class FirewallLab(LabService):
         return facts, f"'{wrong.name}' was {facts[wrong.name]}, not {settings.expected(wrong)}"
 
     def _status(self, firewall: ModSecurityNginx, sent: Request) -> int:
-        """Send a request over a new connection from the client's host, and return the status of the response.
+        """Send a request over a new connection from the client's host, and return the response's status.
 
         Raises OSError, HTTPException.
         """
@@ -257,7 +263,7 @@ class FirewallLab(LabService):
 
 
 def attacks(body: Body | None) -> list[Attack]:
-    """Return the test requests of arms whose requests have this body."""
+    """Return the test requests for arms whose clients send requests with this body, or without one (None)."""
     harmless = request(body)
     in_body = [Attack("attack at the end of the body", request(body, ATTACK), 1, in_body=True)] if body else []
     return [

@@ -1,6 +1,7 @@
-"""The requests of a study of firewalls: harmless ones of an API or a form, and attacks that a firewall must recognize.
+"""The requests for studies of firewalls: harmless requests of an API or a form, and attacks to test a firewall.
 
-Harmless requests must not match any rule up to paranoia level 2, because the log of a match would cost time too.
+Harmless requests must not match any rule up to paranoia level 2. A match would be logged, and the time for the log
+would count as the cost of the firewall.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ HOST = "shop.example"
 HEADERS = {"Accept": "application/json, text/html", "Accept-Language": "en"}
 CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
 GET_PATH, POST_PATH = "/orders?page=2&customer=3170", "/orders"
-#: Words for harmless texts: none has a meaning in SQL, in shells or in HTML.
+#: Words for harmless texts. None of them has a meaning in SQL, in a shell or in HTML.
 WORDS = """
 amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
 autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
 """
-#: Number of words of an order's note. A note has about 250 characters.
+#: Number of words in the note (a text field) of an order. A note has about 250 characters.
 NOTE_WORDS = 36
-#: SQL injection that is recognized at paranoia level 1.
+#: SQL injection that the core rule set recognizes from paranoia level 1 on.
 ATTACK = "1' OR '1'='1' UNION SELECT password FROM users -- "
-#: HTML that is harmless at paranoia level 1 and an attack at level 2.
+#: HTML that the core rule set recognizes as an attack only from paranoia level 2 on.
 STRICT_ATTACK = "<b>bold</b>"
 
 
 class Body(Model):
-    """The body of a request: orders of a shop as an API (JSON) or a browser (form) sends them, of exactly `bytes`."""
+    """The body of a request: orders in a shop, as an API sends them (JSON) or a browser (form). Its size is `bytes`."""
 
     content: Literal["json", "form"]
     bytes: int
@@ -41,7 +42,7 @@ class Body(Model):
 
 @dataclass(frozen=True)
 class Request:
-    """A request. If it has a `body`, it is a POST."""
+    """An HTTP request: a POST if it has a `body`, otherwise a GET."""
 
     path: str
     headers: dict[str, str]
@@ -58,7 +59,10 @@ class Request:
 
 
 def request(body: Body | None, ending: str = "") -> Request:
-    """Return the request with this body, or without one. The body's last field ends with `ending`."""
+    """Return a harmless request with this body, or a GET without one (None).
+
+    The body's last field ends with `ending`, which may be an attack.
+    """
     if body is None:
         return Request(GET_PATH, HEADERS)
     headers = HEADERS | {"Content-Type": CONTENT_TYPES[body.content]}
@@ -66,8 +70,8 @@ def request(body: Body | None, ending: str = "") -> Request:
 
 
 def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, ending: str) -> str:
-    """Return as many orders as fit into `size` bytes, encoded. The last field is filled up to the exact size."""
-    # The note alone is longer than 200 bytes, so there are more orders here than fit.
+    """Return a body of exactly `size` bytes: as many orders as fit, with letters that fill up the last field."""
+    # An order has more than 200 bytes, so this is more orders than fit.
     orders = list(islice(_orders(), size // 200 + 1))
     too_many = bisect_right(range(len(orders) + 1), size, key=lambda number: len(encode(orders[:number], ending)))
     orders = orders[: max(0, too_many - 1)]

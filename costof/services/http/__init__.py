@@ -1,1 +1,1 @@
-"""The service for studies of balancers in front of an HTTP server."""
+"""The service for studies of load balancers in front of an HTTP server."""

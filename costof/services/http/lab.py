@@ -1,4 +1,4 @@
-"""The lab for studies of balancers: an HTTP server (the origin), and each balancer in front of it."""
+"""The lab for studies of load balancers: an HTTP server (the origin), with HAProxy or nginx in front of it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ from costof.study.plan import Plan
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm that concern balancer and origin.
+    """The settings of an arm for the balancer and the origin (the HTTP server).
 
-    With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer program's name and
-    `balancer_cores` its CPU share in cores. `key` is the kind of certificate key of the program at which TLS ends.
+    With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer's name, such as 'nginx',
+    and `balancer_cores` its CPU share in cores. `tls_at_balancer` and `tls_at_origin` say where TLS ends. `key` is the
+    kind of key of the certificates there, such as 'rsa-2048'.
     """
 
     direct: bool = False
@@ -58,9 +59,9 @@ FIRST_LISTENER = 9000
 
 @dataclass(frozen=True)
 class Route:
-    """The route of an arm's connections to the origin (directly or through a balancer), and the place where TLS ends.
+    """How an arm's connections reach the origin (the HTTP server): directly or through a balancer, and where TLS ends.
 
-    Each route has its own ports, and so its own counters.
+    Each route has its own ports at balancer and origin, and so its own counters.
     """
 
     direct: bool
@@ -81,14 +82,14 @@ class Route:
 
     @property
     def passes_through(self) -> bool:
-        """Return whether the balancer forwards bytes unchanged, because TLS ends only at the origin."""
+        """Return whether the balancer forwards bytes unchanged, because TLS ends only at the HTTP server."""
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
 class HttpLab(LabService):
-    """A lab in which all arms use one origin and one process of each balancer program.
+    """A lab in which all arms use the same origin (HTTP server), and one process of each balancer program.
 
-    If a balancer dies, the arms that use it fail. If the origin dies, the run fails.
+    If a balancer ends, the arms that use it fail. If the origin ends, the run fails.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -136,25 +137,26 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Send test requests, and return which parts of the route to the origin use TLS.
+        """Send test requests. Return facts: whether TLS is used to the balancer and to the origin (HTTP server).
 
-        If the result contradicts the arm's settings, the arm fails.
+        If the facts contradict the arm's settings, the arm fails.
         """
         if stage == "end":
             return {}
         try:
             facts, mismatch = self._test_route(arm)
         except (OSError, http.client.HTTPException) as error:
-            # No arm may be measured without evidence. An arm whose cipher suite this OpenSSL lacks would fail anyway.
+            # An arm that cannot be tested must not be measured. One reason is a cipher suite that this OpenSSL lacks.
             facts, mismatch = {}, f"its route could not be verified: {error}"
         if mismatch is not None:
             self._mismatches[arm.name] = mismatch
         return facts
 
     def counters(self, server: str) -> Counters:
-        """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
+        """Return the counters for `server`, the 'address:port' to which an arm's clients connect.
 
-        The counters are the balancer's, or the origin's if TLS ends only at the origin or if there is no balancer.
+        Usually the balancer counts. The origin's counters are returned if there is no balancer, or if TLS ends only at
+        the origin, because the balancer then cannot count TLS connections.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -240,7 +242,7 @@ class HttpLab(LabService):
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Test an arm's route with requests.
 
-        Return facts about the route, and how they contradict the arm (None if they do not).
+        Return facts about the route, and an error text if they contradict the arm's settings (else None).
         """
         route = Route.from_arm(arm)
         at_balancer = ""
@@ -249,7 +251,8 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # Each route has its own port at the origin. A port with TLS accepts only TLS, so a request there used TLS.
+        # No other route uses this port of the origin, and a port with TLS accepts only TLS. So if the port counted TLS
+        # connections, the test request used TLS.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)
@@ -273,10 +276,10 @@ class HttpLab(LabService):
 
 
 def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
-    """Return how the evidence contradicts a route; None if it does not.
+    """Return an error text if a test request did not use TLS where the route requires it; None if all is right.
 
     `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
-    request reached the origin: 'TLS', 'plain', or 'nothing' if it did not reach the origin.
+    request reached the origin: 'TLS', 'plain', or 'nothing' if it did not.
     """
     if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer's connection had {at_balancer or 'no TLS'}"
@@ -285,7 +288,7 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """Return a TLS context with an arm's settings, or None for an arm without TLS.
+    """Return the TLS context for an arm's test requests, or None for an arm without TLS.
 
     Raises OSError for a cipher suite that this OpenSSL lacks.
     """

@@ -1,4 +1,4 @@
-"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests. Nothing is written."""
+"""A user's own load balancer, with an https:// URL and an http:// URL. It gets only GET requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PORTS = {"https": 443, "http": 80}
 class Place:
     """A parsed URL. `address` is the 'host:port' to connect to. `host` is the Host header. `path` includes the query.
 
-    `url` is the URL for plans and reports. Its query has only the names of parameters, since a value may be a token.
+    `url` is the URL as plans and reports show it: without the values of query parameters, which may be secret tokens.
     """
 
     url: str
@@ -42,7 +42,7 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer as a service. The run cannot read its counters, so all evidence comes from the client."""
+    """A user's balancer as a service. Its counters cannot be read, so arms are verified by what the client sees."""
 
     server_role = BALANCER_ROLE
 
@@ -77,7 +77,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # There is no version here: the instrument reads the balancer's name from its responses.
+            # The version is unknown here. The load generator later reads the balancer's name from its responses.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
@@ -89,16 +89,18 @@ class HttpTarget(Service):
 
 
 def offers(level: Level | ArmSettings, access: Access) -> bool:
-    """Return whether a level can be measured on a user's own balancer.
+    """Return whether a level (setting) can be measured on a user's own balancer.
 
-    A level cannot be measured if it requires that there is no balancer, or that the balancer uses TLS to the origin
-    (the HTTP server). The reason is that a client can verify neither.
+    Two kinds of levels cannot be measured, because a client could not verify them:
+
+    - levels without a balancer;
+    - levels with TLS between the balancer and the origin (the HTTP server).
     """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """Return the target of a plan. Raises `BAD_TARGET`, `TARGET_LACKS_TERMINATION`, `PLAIN_TARGET_MISSING`."""
+    """Return the target service for a plan. Raises `BAD_TARGET`, `TARGET_LACKS_TERMINATION`, `PLAIN_TARGET_MISSING`."""
     offered = {arm.levels[plan.study.main_factor]: offers(arm.settings, access) for arm in plan.arms}
     if unknown := [level for level, is_offered in offered.items() if not is_offered]:
         rest = ",".join(level for level in offered if level not in unknown)
@@ -149,7 +151,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 def _resolve(place: Place) -> None:
     """Raise `TARGET_UNREACHABLE` if the host name does not resolve.
 
-    Without this check, every arm would fail with the same error.
+    Without this check, each arm would report this error separately.
     """
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)

@@ -1,1 +1,1 @@
-"""The service for studies of MongoDB replica sets of several sizes, whose members replicate from each other."""
+"""The service for studies of MongoDB replica sets, for example of their size or of the paths of replication."""

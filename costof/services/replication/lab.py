@@ -1,17 +1,16 @@
-"""The lab of replica sets, whose members run on separate hosts at configurable distances.
+"""The lab of MongoDB replica sets, whose members run on separate hosts (network namespaces) at configurable distances.
 
-Direct links between fifteen hosts would be a hundred links. Instead, each host has links to routers. The delay of each
-such link is half the round trip between two members. Each combination of distances that the arms have gets a router of
-its own, which exists through the whole run. To change the distances in a set, a route on each of the set's hosts is
-changed from one router to another. Members have addresses that belong to no link, so that their connections survive the
-change.
+Fifteen hosts would need about a hundred links between each other. Instead, hosts are linked to routers, and each link
+has half of the round trip between two members. There is one router for each combination of distances that an arm needs.
+To change the distances in a set, the lab changes a route on each of its hosts to another router. A member's address
+belongs to none of the links, so connections survive the change.
 
-At every distance, the client's link leads to a router without delay. A member that is far from other members is
-therefore not far from the client.
+The client reaches all members over a router without delay. A member that is far from the other members is therefore not
+far from the client.
 
-All sets exist through the whole run, but only the measured set has load. A set has a primary, electable secondaries and
-a hidden member, with at most seven voters in all. The other members are read-only: they neither vote nor can be
-elected.
+All sets run during the whole run, but only the set that is being measured has load. A set has a primary, electable
+secondaries and a hidden member, with at most seven voters in all. Further members are read-only: they neither vote nor
+can be elected.
 """
 
 from __future__ import annotations
@@ -50,38 +49,38 @@ from costof.services.replication.shape import (
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: The roles by which members are grouped in CPU figures, in the order of the members.
+#: The roles of members, in the members' order. CPU figures are given for each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-#: The maximum number of voters that MongoDB allows in a set.
+#: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
 
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # The smallest cache and oplog that mongod accepts, because fifteen members share the machine's memory and disk.
+    # The minimum sizes of cache (GB) and oplog (MB) for mongod, because fifteen members share one machine.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
-    # The lab makes checkpoints between slices. A checkpoint or the eviction of dirty pages during a slice would use up
-    # a node's small CPU share for most of a second.
+    # Avoid checkpoints and eviction of dirty pages during a slice (measured window): they would use up a node's small
+    # CPU share for most of a second. The lab itself makes checkpoints between slices.
     "syncdelay": "3600",
     "wiredTigerEngineConfigString": "eviction_updates_target=50,eviction_updates_trigger=60,"
     "eviction_dirty_target=50,eviction_dirty_trigger=60",
 }
 PARAMETERS = {
-    # Test commands are needed for the fail points that fix the sync sources.
+    # Enable fail points, which determine from which member each member replicates (its sync source).
     "enableTestCommands": "1",
-    # A member that finds no sync source ahead of itself tries again after 20 ms and not after a second.
+    # A member that finds no suitable sync source looks again after 20 ms instead of a second.
     "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
-    # Periodic disk writes for diagnostics would be noise in the measurement.
+    # mongod's periodic diagnostic data would add noise to the measurement.
     "diagnosticDataCollectionEnabled": "false",
 }
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the roles of a set's members by name, in the order in which members follow each other in a chain.
+    """Return the roles of a replica set's members by name, in the order in which they replicate in a chain.
 
-    Voters come first, so that a write reaches a majority through voters only. Among the voters, electable members come
-    before the hidden member.
+    Voters come first, so that a write reaches a majority of voters in as few steps as possible. The hidden member is
+    the last voter.
     """
     voters = min(nodes, MAX_VOTERS)
     roles = {"primary": PRIMARY}
@@ -91,39 +90,48 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return the roles in a set of this size as a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Return the roles in a replica set of this size, such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
-# Up to this round trip no delay is added. The round trip over veth and a router itself is shorter (docs/labs.md).
+# A round trip up to this is "near": no delay is added, since the path over a router takes less time anyway
+# (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node, in cores, while its set forms and while its set is prepared for a slice.
+#: The CPU share of a node in cores, except during slices (measured windows): while its replica set forms and while it
+#: is prepared for a slice.
 WHOLE_CPU = 1.0
 
 
 @dataclass(frozen=True)
 class Distances:
-    """The distances in a set: the round trip between any two nodes, and the additional round trip to its far node."""
+    """The distances in a replica set, as round-trip times in ms.
+
+    `round_trip_ms` is the time between any two nodes. One node of the set, the far node, may be further away:
+    `far_member_ms` is added to the time between the far node and any other.
+    """
 
     round_trip_ms: float
     far_member_ms: float
 
     @property
     def near(self) -> bool:
-        """Return whether these distances need no added delay."""
+        """Return whether no delay has to be added for these distances."""
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
-        """Return the round trip in ms of the link between the router and a node (the far node if `far`)."""
+        """Return the round-trip time in ms of the link between the router and a node. `far` means the far node."""
         half = 0.0 if self.round_trip_ms <= NEAR_MS else self.round_trip_ms / 2
         return half + (self.far_member_ms if far else 0.0)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The hosts of one set: the names of its nodes, the name of its far node, and all distances that its arms have."""
+    """The hosts of one replica set.
+
+    `nodes` are their names, and `far` is the name of the far node. `distances` are all that the set's arms need.
+    """
 
     nodes: Sequence[str]
     far: str
@@ -131,10 +139,10 @@ class Group:
 
 
 class Nodes(Topology):
-    """The hosts of all members of all sets, with the routers between the hosts.
+    """The hosts of all members of all replica sets, and the routers between the hosts.
 
-    If root starts the run, each host gets a share of one CPU, and the whole CPU until its set has formed. Otherwise,
-    all members are on loopback.
+    If the run has root's rights, each member gets its own host with a limited CPU share. Otherwise all members are on
+    this machine's loopback addresses.
     """
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group]) -> None:
@@ -146,7 +154,7 @@ class Nodes(Topology):
         self._links: dict[tuple[str, Distances | None], Link] = {}
 
     def move(self, group: Group, distances: Distances) -> None:
-        """Change the distances between the nodes of a set. Their connections stay open. Raises `LAB_FAILED`."""
+        """Change the distances in a replica set while its nodes' connections stay open. Raises `LAB_FAILED`."""
         if self.shares:
             self._network.configure("moving nodes", [self._route(node, distances) for node in group.nodes])
 
@@ -182,10 +190,7 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """Return the router for these distances, which is created if needed.
-
-        With None it is the router without delay, to which the client's link leads.
-        """
+        """Return the router for these distances, or create it. None stands for the router without delay."""
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -202,21 +207,21 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # Routes to the client always use the router without delay, whatever the distance between nodes.
+                # The default route leads to the client and never changes: it uses the router without delay.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
     def _route(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """Return a node's host, and the `ip` command that routes to all nodes over the router for these distances."""
+        """Return a node's host, and arguments of `ip` that route to all other nodes over the router for `distances`."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Measure the round trips of all distances before anything else uses the links.
+        """Measure the round trips for all distances, before anything else uses the links.
 
-        If several sets have the same distances, the function measures them in only one set.
+        Equal distances of several sets are measured in only one set.
         """
         measured_distances: set[Distances] = set()
         for group in self._groups:
@@ -238,7 +243,7 @@ class Nodes(Topology):
             yield from measured(self._path(name, first, group.far, milliseconds))
 
     def _path(self, name: str, a: str, b: str, milliseconds: float) -> Link:
-        """Return the path between two nodes over a router, described as one link."""
+        """Return a description of the path between two nodes over a router, as if it were one link."""
         ends = self.hosts[a], self.hosts[b], self.addresses[a], self.addresses[b]
         return Link(name, *ends, kind="routed", device="", round_trip_ms=milliseconds)
 
@@ -257,27 +262,27 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The heartbeat interval of a set, divided by the number of members other than the node itself. The interval is two
-# seconds in a set of fifteen members and shorter in smaller sets, so that a node sends the same number of heartbeats a
-# second in every set.
+# The heartbeat interval of a node is this number of ms times the number of other members of its replica set: two
+# seconds in a set of fifteen, and less in smaller sets. A node sends one heartbeat to each other member in an interval,
+# so in sets of all sizes it sends the same number of heartbeats a second.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: The number of records (about 1 kB each, on every member) above which the data is dropped before the next slice.
+#: If there are more records than this, the data is dropped before the next slice (measured window). A record takes
+#: about 1 kB on each member.
 MAX_RECORDS = 100_000
 
 
 @dataclass
 class _LabSet:
-    """One replica set, its hosts, and the current distances between them."""
-
     shaped: ShapedSet
     group: Group
     distances: Distances | None = None
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm that concern its replica set: size, sync sources, distances, and CPU share.
+    """The settings of an arm for its replica set.
 
-    `shape` is 'star', 'chain', 'natural' or 'tree-<n>' (see `expected_tree`). `node_cores` is the CPU share of a node.
+    `nodes` is the number of members. `shape` says which member replicates from which: 'star', 'chain', 'tree-<n>' or
+    'natural' (see `expected_tree`). For the distances see `Distances`. `node_cores` is the CPU share of a node.
     """
 
     nodes: int
@@ -296,9 +301,9 @@ class ArmLabSettings(Model):
 
 
 class ReplicationLab(LabService):
-    """A lab with one replica set for each number of nodes that the arms have.
+    """A lab with one replica set for each size (number of nodes) that an arm needs.
 
-    If a member dies, the arms of its set fail. If every set has a dead member, the run fails.
+    If a member ends, the arms of its set fail. If a member has ended in every set, the run fails.
     """
 
     makes_hosts = False
@@ -315,7 +320,7 @@ class ReplicationLab(LabService):
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._arrange_error: str | None = None
-        # Workloads with reads need the records of earlier slices, so the lab must not drop these records.
+        # Workloads with reads read the records of earlier slices, so these records must not be dropped.
         self._may_drop = not any(
             options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
@@ -337,7 +342,8 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # Limit the CPU shares only now: with a tenth of a core a set would take minutes to form.
+            # Limit the CPU shares only after all replica sets have formed: with a tenth of a core this would take
+            # minutes.
             self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -360,7 +366,7 @@ class ReplicationLab(LabService):
         return self._nodes.client.prefix
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Do nothing: YCSB's load is the measured workload, so no data may be loaded before."""
+        """Load nothing, because the measured workload is YCSB's load phase itself."""
 
     def writes(self) -> list[str]:
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
@@ -368,7 +374,8 @@ class ReplicationLab(LabService):
     def arrange(self, arm: PlannedArm) -> None:
         """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
 
-        An error does not end the run: `judge` reports it later, and only the slice is discarded.
+        If this fails, the run goes on: `judge` reports the error, and only the next slice (measured window) is
+        discarded.
         """
         settings = ArmLabSettings.from_arm(arm)
         self._measured = settings.nodes
@@ -377,7 +384,8 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # Each node has a whole CPU until the slice. The arm's CPU share is only for the slice.
+        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice (measured
+        # window).
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:
@@ -401,7 +409,7 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the measured set has used so far: for each role, the sum over its members."""
+        """Return the CPU seconds that the measured replica set has used so far, as the sum for each role."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -480,16 +488,16 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return the error text for a member that has ended in the set of this size; None if all are running."""
+        """Return an error text if a member of the replica set of this size has ended; None if all are running."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return the CPU usage of each role by the figure's name, as the mean over the role's members.
+        """Return the CPU usage for each role, as the mean over its members, by the name of the figure.
 
-        The usage is in percent of a node's CPU share, or of a core if there are no shares. It covers the time between
-        the two readings, which is a little longer than the slice.
+        The unit is percent of a node's CPU share, or of a core if there are no shares. The usage covers the time
+        between the two readings, which is a little longer than the slice.
         """
         cores = settings.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
@@ -506,7 +514,7 @@ def service(plan: Plan) -> Service:
 
 def _group(plan: Plan, nodes: int) -> Group:
     roles = member_roles(nodes)
-    # The far node is the last electable member. All other nodes have the same distance from the primary.
+    # The last electable member is the far node. All others have the same distance from each other.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)

@@ -1,7 +1,7 @@
-"""Shapes of a replica set's sync tree (which member replicates from which), and readings of its members.
+"""The sync tree of a MongoDB replica set (which member replicates from which): how to read it and how to enforce it.
 
-A shape is enforced by `forceSyncSourceCandidate`, a fail point of mongod's own tests: whenever a member chooses a sync
-source, it chooses the one that the fail point names. The command `replSetSyncFrom` makes a member choose again.
+A member replicates from its sync source. The fail point `forceSyncSourceCandidate` of mongod's own tests names the
+source that a member must choose the next time. The command `replSetSyncFrom` makes a member choose again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from costof.messages.process import process_cpu_seconds
 from costof.programs.mongod.lab import Client, Member, ReplicaSet
 from costof.services import Observation
 
-#: The sync source of each member by name; None for the primary and for members without a source.
+#: A sync tree: maps the name of each member to its sync source. The source is None for the primary, and for other
+#: members that have none at the moment.
 Tree = Mapping[str, str | None]
 
 STAR, CHAIN, NATURAL = "star", "chain", "natural"
@@ -29,11 +30,11 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return each member's source in a shape; None for 'natural', in which MongoDB chooses the sources.
+    """Return the sync tree for a shape; None for the shape 'natural', in which MongoDB chooses the sync sources.
 
-    The first of `members` is the primary. In a star all members follow (replicate from) the primary. In a chain each
-    follows the member before it. In 'tree-<n>' each member has n followers; the tree is filled breadth first in the
-    order of `members`.
+    The first of `members` is the primary. In a 'star' all other members replicate from the primary. In a 'chain' each
+    member replicates from the one before it. In 'tree-<n>' n members replicate from each member; the tree is filled
+    level by level in the order of `members`.
     """
     if shape == NATURAL:
         return None
@@ -43,9 +44,10 @@ def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
 
 
 def depths(tree: Tree, primary: str) -> dict[str, int]:
-    """Return, for each member that the primary's oplog reaches, the number of hops from the primary.
+    """Return how many hops each member is away from the primary in a sync tree.
 
-    Members that replicate from each other in a circle, which may happen for a moment, are left out.
+    Members that the primary's oplog does not reach are left out, for example members that replicate from each other in
+    a circle for a moment.
     """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
@@ -60,9 +62,9 @@ def depths(tree: Tree, primary: str) -> dict[str, int]:
 
 
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
-    """Return the number of hops after which a majority of the voters has the primary's oplog.
+    """Return the number of hops after which a write of the primary has reached a majority of the voters.
 
-    Return None if the sync tree does not lead to a majority.
+    Return None if it does not reach a majority.
     """
     hops = depths(tree, primary)
     reached = sorted(hops[name] for name in voters if name in hops)
@@ -71,7 +73,10 @@ def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | N
 
 
 def tree_text(tree: Tree) -> str:
-    """Return each source with its followers, such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
+    """Return a text of a sync tree: each sync source with the members that replicate from it.
+
+    An example is 'primary: secondary-1, secondary-2; secondary-1: hidden'.
+    """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None:
@@ -81,7 +86,7 @@ def tree_text(tree: Tree) -> str:
 
 
 PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
-#: Parts of serverStatus that a reading leaves out, so that it takes little of a node's small CPU share.
+#: Parts to leave out of MongoDB's serverStatus, so that reading it takes little of a node's small CPU share.
 UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "storageEngine", "mirroredReads"), 0)
 
 
@@ -89,9 +94,9 @@ UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "stor
 class MemberReading:
     """The state of one member at one instant. `state` is MongoDB's name, such as SECONDARY or STARTUP2.
 
-    `source` is the address of its sync source. `applied` is the optime of the last applied operation. `applied_ms` is
-    the time when the primary executed this operation, by the primary's clock. This time is more precise than an optime,
-    which has whole seconds. `fetched_bytes` are the bytes of oplog that the member has fetched so far.
+    `source` is the address of the sync source. `applied` is the optime (MongoDB's timestamp) of the operation that the
+    member applied last. `applied_ms` is the time at which the primary executed this operation, by the primary's clock
+    in ms; the optime itself has only whole seconds. `fetched_bytes` is how much oplog the member has fetched so far.
     """
 
     state: str
@@ -105,7 +110,7 @@ class MemberReading:
 def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
     """Return the state of the member to which `client` is connected.
 
-    Raises PyMongoError. It is an OperationFailure if the account lacks the role clusterMonitor.
+    Raises PyMongoError, in particular OperationFailure if the account lacks the role clusterMonitor.
     """
     status = client.admin.command("replSetGetStatus")
     server_status = client.admin.command({"serverStatus": 1, **UNREAD})
@@ -120,9 +125,9 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
 
 
 def read_status(status: dict[str, Any]) -> SetReading:
-    """Return the states of all members, including hidden ones, by address, from one member's `replSetGetStatus`.
+    """Parse one member's answer to `replSetGetStatus`. Return the states of all members, by address.
 
-    The member's knowledge of the other members may be slightly old.
+    Hidden members are included. What the answering member knows about the others may be slightly out of date.
     """
     members = {
         str(member["name"]): MemberReading(
@@ -140,10 +145,10 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """The states of all members at one instant, by name.
+    """The states of all members of a replica set at one instant, by name.
 
-    `unread` has the errors of members that could not be read, by name. `names` maps addresses to names. `at` is the
-    time at which the CPU times were read, in seconds of the monotonic clock.
+    `unread` has the errors of the members that could not be read, by name. `names` maps addresses to names. `at` is
+    when the CPU times were read, in seconds of the monotonic clock.
     """
 
     members: Mapping[str, MemberReading]
@@ -153,7 +158,7 @@ class SetReading(Observation):
 
     @property
     def tree(self) -> Tree:
-        """The sync source of each member by name. A source whose name is unknown appears by its address."""
+        """The sync tree with the members' names. A sync source without a known name appears with its address."""
         return {
             name: self.names.get(member.source, member.source) if member.source else None
             for name, member in self.members.items()
@@ -164,19 +169,19 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return, for each member except the primary, by how many ms it is behind the primary; {} without a primary."""
+        """Return how far each other member lags behind the primary, in ms, by name; {} if there is no primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
         followers = {name: member for name, member in self.members.items() if name != self.primary}
-        # A member was read a moment later than the primary, so it may have applied a newer operation than the primary's
-        # last one.
+        # The members are not read at exactly the same time, so a member may have applied an operation that is newer
+        # than the last one read from the primary. Its lag is then 0.
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why the set is not healthy; None if it is healthy.
+        """Return why the replica set is not healthy; None if it is healthy.
 
-        It is healthy if all members could be read, `primary` is the primary and all others are secondaries.
+        It is healthy if all members could be read, the member `primary` is the primary, and all others are secondaries.
         """
         for name, reason in self.unread.items():
             return f"{name} cannot be read: {reason}"
@@ -188,9 +193,9 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or differs from `expected`; None if it did neither.
+    """Return an error text if the sync tree changed between two readings, or if it differs from `expected`; else None.
 
-    If `expected` is None, any tree is right.
+    If `expected` is None, any tree that did not change is accepted.
     """
     if before.tree != after.tree:
         return f"the sync tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
@@ -202,9 +207,10 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
 def replication_figures(
     before: SetReading, after: SetReading, voters: Sequence[str], operations: int
 ) -> dict[str, float]:
-    """Return a slice's figures by name: the members' mean and maximum lag in ms at the end, and the hops to a majority.
+    """Return a slice's figures by name: the mean and maximum lag of the members, and the hops to a majority.
 
-    If `operations` is not 0, the figures include the bytes of oplog that the primary sent, per operation.
+    Lags are in ms, at the end of the slice (measured window). For hops see `hops_to_majority`. If `operations` is not
+    0, the figures include the bytes of oplog that the primary sent per operation.
     """
     primary = after.primary
     if primary is None:
@@ -226,26 +232,24 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Time limit of each step: until the sync tree has the required shape, until all members have all writes, and until a
-#: primary is elected.
+#: Timeout in seconds for each step of the preparation, such as electing a primary or changing the sync tree.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
-#: The minimum time between two checkpoints. It is mongod's default.
+#: The minimum time between two checkpoints, which is mongod's default interval.
 CHECKPOINT_SECONDS = 60.0
-# The time after which `replSetSyncFrom` is repeated. A member refuses this command while it is choosing a source
-# itself.
+# The time after which to repeat the command `replSetSyncFrom`, since a member refuses it while it is choosing a source.
 REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """A set does not reach the state that an arm needs. The error's text is the reason."""
+    """A replica set could not be brought into the state that an arm needs. The error's text says why."""
 
 
 class ShapedSet:
-    """A replica set whose primary (the first member) and sync sources the lab chooses.
+    """A replica set in which the lab determines the primary (the first member) and the sync sources.
 
-    Its members must run with `enableTestCommands=1`.
+    Its members must run with `enableTestCommands=1`, which enables fail points.
     """
 
     def __init__(self, lab: Lab, replica_set: ReplicaSet, database: str, collection: str) -> None:
@@ -286,12 +290,12 @@ class ShapedSet:
         return process_cpu_seconds(self._lab.processes[self._set.process_name(name)].pid)
 
     def read(self) -> SetReading:
-        """Read the states of all members, directly from each member and in parallel."""
+        """Read the state of each member from this member itself, all in parallel."""
 
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
 
-        # Read CPU times first, because the other readings use CPU time of the members.
+        # Read the CPU times first, because reading the states costs CPU time of the members.
         cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
         answers = self._set.run_on_all(read, skip=ended)
@@ -305,9 +309,10 @@ class ShapedSet:
         return SetReading(members, ended | unread, self._names, at)
 
     def _state_prefix(self, name: str, readable: Collection[str]) -> str:
-        """Return a text such as 'in STARTUP2, ' with a member's state as a readable member sees it; '' if none answers.
+        """Return the state of an unreadable member, such as 'in STARTUP2, ', as a readable member reports it.
 
-        The member itself cannot be read while it is in initial sync, because it has no users yet.
+        Return '' if no other member answers. A member cannot be read, for example, during its initial sync, because it
+        does not have the database's users yet.
         """
         for witness in readable:
             try:
@@ -319,11 +324,11 @@ class ShapedSet:
         return ""
 
     def restore_primary(self) -> None:
-        """Make the first member primary again if another one has been elected. Raises `NotArrangedError`."""
+        """Make the first member the primary again if another member has been elected. Raises `NotArrangedError`."""
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return
-        # Members may still replicate from the sources that they chose while another member was primary.
+        # Forget the shape, because members may have chosen other sync sources while another member was primary.
         self._shape = None
 
         def step_up() -> str | None:
@@ -340,7 +345,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the replica set's sync tree into a shape, and wait until every member has the right sync source.
+        """Bring the sync tree into a shape such as 'star', and wait until each member has the right sync source.
 
         Raises `NotArrangedError`.
         """
@@ -359,7 +364,10 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the members have the expected sync tree. If `expected` is None, wait until each has any source."""
+        """Wait until the members have the expected sync tree.
+
+        If `expected` is None, wait until each member has a sync source.
+        """
 
         def reason() -> str | None:
             reading = self.read()
@@ -372,7 +380,7 @@ class ShapedSet:
         self._wait_until(reason)
 
     def _redirect(self, misplaced: list[str], expected: Tree | None) -> None:
-        """Ask misplaced members to choose the right sync source. Callers repeat this until no member is misplaced."""
+        """Make misplaced members choose their sync source again. Callers repeat this until no member is misplaced."""
         if not misplaced:
             return
         if expected is not None and time.monotonic() > self._last_request + REPEAT_SECONDS:
@@ -383,11 +391,9 @@ class ShapedSet:
                 if member.name in misplaced and (source := expected[member.name]) is not None:
                     client.admin.command("replSetSyncFrom", addresses[source])
 
-            # Ignore errors: a member that is just changing its source refuses the request. The request is repeated
-            # later.
+            # Ignore errors: a member refuses the command while it is choosing a source. The next call repeats it.
             self._set.run_on_all(follow)
-        # A member checks its source only when it fetches an oplog entry, so write one. Otherwise this could take
-        # seconds.
+        # A member changes its source only when it fetches an oplog entry. Write one, so that it need not wait for one.
         self._write_note()
 
     def catch_up(self, shape: str) -> None:
@@ -396,7 +402,7 @@ class ShapedSet:
 
         def reason() -> str | None:
             reading = self.read()
-            # A member that has just changed its source may lose this source again. Redirect such a member once more.
+            # A member that has just changed its source may change it again by itself, so redirect it once more.
             self._redirect(_misplaced(reading.tree, expected, self.primary), expected)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
@@ -404,7 +410,7 @@ class ShapedSet:
         self._wait_until(reason)
 
     def checkpoint(self) -> None:
-        """Make every member write a checkpoint if the last one was at least `CHECKPOINT_SECONDS` ago.
+        """Make every member write a checkpoint, unless the last one was less than `CHECKPOINT_SECONDS` ago.
 
         Raises `NotArrangedError`.
         """
@@ -427,7 +433,7 @@ class ShapedSet:
             collection.drop()
 
     def _pin(self, tree: Tree | None) -> None:
-        """Fix the sync source of each member as in `tree`. If `tree` is None, let the members choose."""
+        """Set the fail point that fixes each member's sync source to the one in `tree`. With None, unset it."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:
@@ -440,11 +446,11 @@ class ShapedSet:
         self._run_on_all(pin)
 
     def _choose_sources_again(self) -> None:
-        """Make all members choose their sync sources again, so that the sync tree is MongoDB's choice.
+        """Make all members choose their sync sources again, so that MongoDB itself determines the sync tree.
 
-        Otherwise a member keeps the source that it had for the last arm as long as that source is suitable. When this
-        function is called, all members must follow the primary. An oplog entry that they fetch from the primary makes
-        them notice the fail point `STOP`.
+        Otherwise a member would keep the source from the last arm. The fail point `STOP` stops replication, and after
+        it each member chooses a source. Members notice the fail point only when they fetch an oplog entry, so all of
+        them must replicate directly from the primary when this function is called.
         """
         entered: dict[str, int] = {}
 
@@ -469,21 +475,22 @@ class ShapedSet:
             self._run_on_all(resume)
 
     def _run_on_all(self, operation: Callable[[Member, Client], None]) -> None:
-        """Run an operation on all members in parallel. Raises `NotArrangedError` with the first member's error."""
+        """Run an operation on all members in parallel. Raises `NotArrangedError` with the first error."""
         for name, result in self._set.run_on_all(operation).items():
             if isinstance(result, PyMongoError):
                 raise NotArrangedError(f"{name}: {result}".split(", full error")[0])
 
     def _write_note(self) -> Any:
         """Write an oplog entry that changes no data, and return its optime."""
-        # Use write concern 1: while members are stopped, the default, a majority, would never acknowledge the write.
+        # Write concern 1 needs only the primary. A majority, the default, could not acknowledge the write while members
+        # are stopped.
         note = {"appendOplogNote": 1, "data": {"costof": "arrange"}, "writeConcern": {"w": 1}}
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
     def _wait_until(self, reason: Callable[[], str | None]) -> None:
-        """Call `reason` repeatedly until it returns None.
+        """Wait until `reason` returns None, that is, until there is no longer a reason to wait.
 
-        Raises `NotArrangedError` with the last reason, after `PATIENCE_SECONDS` or if a member has ended.
+        After `PATIENCE_SECONDS`, or if a member has ended, raise `NotArrangedError` with the last reason.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (text := reason()) is not None:

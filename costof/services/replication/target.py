@@ -1,4 +1,4 @@
-"""A user's own replica set. Arms differ in the client's write concern. The run changes no setting of the set."""
+"""A user's own MongoDB replica set. Arms differ in the client's write concern. The set's settings stay unchanged."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from costof.study.schema import Study
 
 
 class ReplicationTarget(TargetService[MongodbTarget]):
-    """A user's replica set as a service, with arms that differ in `write_concern`.
+    """A user's replica set as a service. Arms differ in the client's write concern.
 
-    If the account may read the sync tree (which member replicates from which), this tree is recorded as a fact of each
-    slice.
+    The sync tree (which member replicates from which) is recorded for each slice (measured window), if the account may
+    read it.
     """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:
@@ -51,7 +51,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         return Endpoint(service=self.server.client_settings().with_settings(settings), transport=self.transport(arm))
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Write only the run's marker: YCSB's load is the measured workload, so no data may be loaded before."""
+        """Write only the run's marker, and no data, because the measured workload is YCSB's load phase itself."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
@@ -73,7 +73,8 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # operations=0 leaves out the bytes that the primary sent, since they can be read only from the other members.
+        # operations=0 leaves out the bytes that the primary sent. They could be read only from the other members, to
+        # which the run does not connect.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

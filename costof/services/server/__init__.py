@@ -1,1 +1,1 @@
-"""The service for studies of one server, which clients reach directly (plain or TLS) or through tunnels or poolers."""
+"""The service for studies of one server, which clients reach directly or through tunnels, poolers or proxies."""

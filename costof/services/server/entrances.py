@@ -17,17 +17,18 @@ from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.study.arms import PlannedArm
 
-#: The number of ports for the entrances of one kind in front of one server.
+#: The number of ports that are reserved for the entrances (tunnels, poolers or proxies) of one kind in front of one
+#: server.
 PORTS = 100
 
 
 @dataclass(frozen=True)
 class Site:
-    """The surroundings of a server, for the programs in front of it: the lab, its network (`star`), the server's arms.
+    """Where a server runs, as the programs in front of it need to know it: the lab, its network, the server's arms.
 
-    `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
-    presents before the first slice. `seed` is the run's seed. `number` is 1 for the lab's first server, 2 for the
-    second.
+    `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance, such as
+    'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the first slice. `number` is 1 for
+    the lab's first server, 2 for the second.
     """
 
     lab: Lab
@@ -39,32 +40,34 @@ class Site:
     number: int = 1
 
     def name(self, program: str) -> str:
-        """Return a process name for a program in front of this server, unique in the lab."""
+        """Return a name for a program's process in front of this server that is unique in the lab: 'ssh' or 'ssh-2'."""
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first of this server's ports for the programs in front of it.
+        """Return the first port for entrances (tunnels, poolers or proxies) of one kind in front of this server.
 
-        `first` is the first one of the lab's first server. Each further server has the next `PORTS` ports.
+        For the lab's first server, this is `first`. Each further server has the next `PORTS` ports.
         """
         return first + PORTS * (self.number - 1)
 
 
 class Entrances(ABC):
-    """All programs of one kind in front of a lab's server, such as SSH tunnels. Each of them is called an entrance.
+    """Base class for all programs of one kind in front of a lab's server, such as its SSH tunnels.
 
-    An entrance that fails affects only the arms that connect through it.
+    Each of these programs is called an entrance. If one fails, only the arms that connect through it fail.
     """
 
-    #: The name of the lab setting (`ArmSettings.lab`) of arms that connect through an entrance of this kind.
+    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance (tunnel, pooler or proxy) of
+    #: this kind.
     setting: ClassVar[str]
-    #: Whether clients always run on another host than the server, so that entrances at both ends are on different
-    #: hosts.
+    #: Whether clients must run on another host than the server, even if they are near the server. This is so for
+    #: entrances with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
-    #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
-    #: that need the process fail.
+    #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
+    #: arms that need it fail, and not the run.
     roles: frozenset[str]
-    #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
+    #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server then gets plain
+    #: connections.
     end_tls: bool = False
 
     @abstractmethod
@@ -72,60 +75,78 @@ class Entrances(ABC):
 
     @abstractmethod
     def has(self, arm: PlannedArm) -> bool:
-        """Return whether an arm's client connects to an entrance of this kind, such as an SSH tunnel."""
+        """Return whether an arm's client connects to an entrance (tunnel, pooler or proxy) of this kind."""
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all entrances of this kind in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start all entrances (such as tunnels) of this kind in front of a running server.
+
+        Raises `PROGRAM_MISSING` and `LAB_FAILED`.
+        """
 
     def close(self) -> None:
-        """Close the administrative connections to the entrances. The lab stops the entrances' processes."""
+        """Close the connections that control the entrances (such as poolers). The lab itself stops the entrances."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Return the client settings with which an arm connects to its entrance.
+        """Return settings with which the arm's client connects to its entrance, such as a tunnel.
 
-        `settings` are for a direct connection.
+        `settings` are the client's settings for a direct connection to the server.
         """
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the entrances into the state that an arm needs, before each slice of the arm."""
+        """Change the entrances (such as tunnels) as an arm requires, for example their CPU share.
+
+        Called before each slice (measured window) of the arm.
+        """
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return evidence that the arm's entrance works as the arm requires, such as the cipher of a tunnel."""
+        """Return facts that show that the arm's entrance works as required, such as the cipher of a tunnel."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the counters of the entrance at 'address:port'; None if no entrance of this kind listens there."""
+        """Return the connection counters of the entrance (such as a proxy) at 'address:port'; None if there is none."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Return the present state of an arm's entrance, or None if there is nothing to read.
+        """Return the present state of an arm's tunnel, pooler or proxy; None if there is nothing to read.
 
-        It is called right before and right after each slice of the arm.
+        The state may be counters. It is read right before and right after each slice (measured window) of the arm.
         """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return the judgement of a slice from the observations before and after it."""
+        """Compare the observations before and after a slice (measured window).
+
+        Return whether the slice is valid, and figures.
+        """
         return Judgement()
 
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm's entrance does not work; None if it works or if the arm uses no entrance of this kind."""
+        """Return why an arm's entrance (tunnel, pooler or proxy) does not work.
+
+        Return None if it works, or if the arm has no entrance of this kind.
+        """
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return, by role, the CPU seconds of the entrances' processes that the lab did not start itself."""
+        """Return the CPU seconds of those tunnels, poolers or proxies whose processes are not in `Lab.processes`.
+
+        The keys are the processes' roles, such as 'stunnel'.
+        """
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds in which programs were ready to run but had used up their host's CPU share."""
+        """Return the seconds for which tunnels, poolers or proxies were throttled, having used up their CPU share.
+
+        The keys are the roles of their processes, such as 'stunnel'.
+        """
         return {}
 
     def warnings(self) -> list[str]:
-        """Return the warnings about these tunnels, poolers or proxies. It is called after the run."""
+        """Return warnings about these tunnels, poolers or proxies for the report. It is called after the run."""
         return []
 
     @abstractmethod
@@ -133,4 +154,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return, by the name of the program, the settings that the report shows; {} without entrances."""
+        """Return settings of the tunnels, poolers or proxies for the report, by program; {} if there are none."""

@@ -1,7 +1,8 @@
-"""The lab of a server program, which near and far clients reach directly (plain or TLS) or through tunnels or poolers.
+"""The lab of a database server or similar program. Its clients are near or far, and connect directly or via a proxy.
 
-Usually there is one server. If the levels of some arms configure their server (`lab.server`), there is one server for
-each configuration and one for the control's copy, each with its own data.
+Usually all arms (measured variants) use one server. If some arms need another server configuration (`lab.server` in a
+level), there is one server for each configuration, and one more for the identical copy of the control. Each server has
+its own data.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SERVER_PREFIX
 
-#: All kinds of programs in front of a server.
+#: All kinds of programs that may be in front of a server.
 ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
-    """A record of the arms whose clients hold a session ticket for the server's current key.
+    """A record of which arms' clients have a TLS session ticket that is valid for the server's current key.
 
-    At first the clients of all arms hold one, because each arm was verified with the current key.
+    At first all clients have one, because they have connected once to verify their arms.
     """
 
     def __init__(self) -> None:
@@ -49,11 +50,11 @@ class Tickets:
         self._held_since: dict[str, int] = {}
 
     def invalidate(self) -> None:
-        """Record that the server's key has changed, so that all tickets are invalid."""
+        """Record that the server's key has changed. All tickets are then invalid."""
         self._changes += 1
 
     def renew(self, arm: PlannedArm) -> bool:
-        """Return whether the arm's client needs a new ticket now, and record that it gets one."""
+        """Return whether the arm's client needs a new ticket. Record that it has a valid one from now on."""
         held_since = self._held_since.get(arm.name, 0)
         self._held_since[arm.name] = self._changes
         return arm.settings.transport is not None and arm.settings.transport.resumption and held_since < self._changes
@@ -61,7 +62,7 @@ class Tickets:
 
 @dataclass(frozen=True)
 class Readings(Observation):
-    """The state of an arm's entrance, and the counters of its server."""
+    """The state of an arm's entrance (the tunnel, pooler or proxy that it uses), and the counters of its server."""
 
     entrance: Observation | None = None
     server: dict[str, float] = field(default_factory=dict)
@@ -69,9 +70,10 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, the names of its processes, its session tickets, and the entrances in front of it.
+    """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
 
-    Its start and the load of its data took `start_seconds` and `load_seconds`.
+    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` are for its
+    clients.
     """
 
     server: LabServer
@@ -83,10 +85,10 @@ class Configured:
 
 
 class ServerLab(LabService):
-    """A lab in which arms use their server directly or through an entrance (tunnel, stunnel, pooler or relay).
+    """A lab in which arms use a server directly or through an entrance (tunnel, stunnel, pooler, sidecar or relay).
 
-    If an entrance fails, the arms that use it fail, and if a server fails, its arms. If a control's server or a link
-    fails, the run fails.
+    If an entrance or a server fails, only the arms that use it fail. The run fails if the server of a control (an arm
+    without the protection) or a network link fails.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
@@ -97,13 +99,14 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's copy gets its own server too. If two arms shared a server, the
-        # second slice of a round would find warm caches and no writes in the background, and would be faster than the
-        # slices of arms with their own server.
+        # If arms need different servers, the control's identical copy gets its own server too. If control and copy
+        # shared one, the later of them would find warm caches and no writes in the background. It would then be faster
+        # than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: The key of each arm's server, by arm: the server's configuration, and whether it serves a control's copy.
+        #: Maps each arm to what identifies its server: the configuration, and whether the server belongs to a control's
+        #: copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The keys of all servers. The first is the server of the first control.
+        #: The configurations that identify the servers, without duplicates. The first one belongs to the first control.
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
@@ -169,14 +172,14 @@ class ServerLab(LabService):
         started = time.monotonic()
         server.start()
         start_seconds = time.monotonic() - started
-        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
+        # Create the tables already here, because the load generator may look at them as soon as it connects.
         server.make_tables()
         own = frozenset(set(self._lab.processes) - others)
         return Configured(server, own, self._by_server[number - 1], start_seconds)
 
     @property
     def server(self) -> LabServer:
-        """The server of the first control."""
+        """The server of the first control (arm without the protection)."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -192,7 +195,7 @@ class ServerLab(LabService):
         return self._star.client(self._distances[arm.name]).prefix
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Load the data into each server, over the connections of the server's first arm."""
+        """Load the data into each server, over connections of the first arm that uses this server."""
         for each in self._servers:
             using = [arm for arm in arms if self._configured(arm) is each]
             if using:
@@ -236,7 +239,10 @@ class ServerLab(LabService):
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the entrance at 'address:port', or of the arm's server if no entrance is there."""
+        """Return the counters of the entrance (proxy or pooler) that listens at `server` ('address:port').
+
+        If no entrance listens there, return the counters of the server of the current arm.
+        """
         by_entrance = (each.counters(server) for each in self._entrances)
         return first(by_entrance) or self._current.server.counters(server)
 
@@ -265,7 +271,7 @@ class ServerLab(LabService):
         return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
-        # The other arms' servers do not work for the current arm.
+        # Count only the server of the current arm, because the others do nothing for this arm.
         others = {name for each in self._servers if each is not self._current for name in each.processes}
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | merged(each.cpu_seconds() for each in self._entrances)
@@ -314,23 +320,22 @@ class ServerLab(LabService):
         return {"servers' data": f"{folder.parent}, {describe_file_system(folder)}"} if self._counts_flushes else {}
 
     def _client_certificate(self, arm: PlannedArm) -> Path:
-        """Return the client's certificate, with the same kind of key as the server's."""
+        """Return a client certificate for an arm, with the same kind of key as its server's certificate."""
         kind = str(arm.settings.lab.get("key", DEFAULT_KEY))
         if kind not in self._client_certificates:
             self._client_certificates[kind] = self.authority.issue("client", kind, ["client"])
         return self._client_certificates[kind]
 
     def _configured(self, arm: PlannedArm) -> Configured:
-        """Return the server that an arm uses."""
         return self._servers[self._distinct.index(self._server_of[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
-        """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
+        """Return the entrances of the kind that an arm uses, such as all tunnels; None if it needs no entrance."""
         return next((each for each in self._entrances if each.has(arm)), None)
 
 
 def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Return the dictionaries as one. Different texts with the same key are separated by '|'."""
+    """Merge dictionaries. If they have different texts for the same key, the texts are joined with ' | '."""
     joined: dict[str, dict[str, None]] = {}
     for each in dictionaries:
         for name, text in each.items():
@@ -339,10 +344,11 @@ def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
-    """Return the kinds of key that the server must have. The server presents the first one while arms are verified.
+    """Return the kinds of key, such as 'rsa-2048', for which the server needs certificates.
 
-    If the arms need several kinds, the first one is `DEFAULT_KEY`, which all clients accept. Clients may refuse other
-    kinds: only some arms accept a weak key, and an ECDSA key does not work with old cipher suites.
+    The server uses the first kind while the arms are verified. If the arms need several kinds, the first kind is
+    `DEFAULT_KEY`, which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key,
+    and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

@@ -1,4 +1,4 @@
-"""Sidecars in front of the server: one beside it and, for a pair, another one beside the clients, with mutual TLS."""
+"""Sidecar proxies: one beside the server and, for a pair, another one beside the clients, with mutual TLS."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "proxy of the server"
 CLIENT_ROLE = "proxy of the client"
 FIRST_PORT = 15_000
-#: The names in the certificates of the sidecars, which each sidecar requires of the other.
+#: The names in the sidecars' certificates. Each sidecar accepts only a peer with the other's name.
 SERVER_NAME, CLIENT_NAME = "sidecar-of-the-server", "sidecar-of-the-client"
-#: A request that any of the servers answers or refuses at once.
+#: A request for test connections. Any server answers or refuses it at once, even one that does not speak HTTP.
 REQUEST = b"GET / HTTP/1.1\r\nHost: costof\r\nConnection: close\r\n\r\n"
 EVIDENCE_SECONDS = 60.0
-#: Time after which a test connection is repeated.
+#: If a sidecar has not recorded a test connection after this time, the test is repeated.
 ATTEMPT_SECONDS = 1.0
-#: Beginnings of the answer of a port that requires TLS to plain text: a TLS alert, or an error status of HTTP.
+#: How the answer of a port that requires TLS begins if it gets plain text: a TLS alert, or an HTTP error.
 REFUSALS = (b"\x15", b"HTTP/1.1 400")
 #: The kinds of connections that a sidecar with mutual TLS must refuse.
 REFUSED = ("plain connections", "connections without a certificate")
@@ -43,12 +43,12 @@ NOTHING = ConnectionRecord("", "", "")
 
 
 class SidecarSettings(Model):
-    """An arm's settings for sidecars. `at_client` adds the one beside the clients, so that there are two.
+    """An arm's settings for its sidecars. There is one beside the server and, with `at_client`, one beside the clients.
 
-    With `mutual_tls`, the two speak TLS with each other, and each verifies the other's certificate. With `http` they
-    read and forward HTTP/1.1 requests and keep connections to the next hop open; otherwise they forward bytes, with one
-    connection for each of the client's. With `resumption`, new connections resume the TLS session of earlier ones.
-    `key` is the kind of key of both certificates.
+    With `mutual_tls`, the two sidecars use TLS with each other, and each verifies the other's certificate. With `http`
+    they forward HTTP/1.1 requests and keep their connections to the next hop open. Otherwise they forward bytes, and
+    open one connection for each connection of a client. With `resumption`, new TLS connections resume an earlier
+    session. `key` is the kind of key of both certificates, such as 'rsa-2048'.
     """
 
     program: str
@@ -75,9 +75,9 @@ class SidecarSettings(Model):
 
 @dataclass(frozen=True)
 class Route:
-    """The way of an arm's connections to the server. Arms with equal settings share a route.
+    """How an arm's connections pass through the sidecars. Arms with equal settings share a route.
 
-    Each route has its own port, which is the same at both sidecars.
+    Each route has its own port number, which both sidecars use.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Route:
 
 @dataclass(frozen=True)
 class PairObservation(Observation):
-    """The counters of an arm's route at the sidecar of the server and, in a pair, at that of the client."""
+    """The counters of an arm's route, as read from the server's sidecar and, in a pair, from the clients' sidecar."""
 
     at_server: PassageCounters
     at_client: PassageCounters | None
@@ -95,10 +95,10 @@ class PairObservation(Observation):
 
 @dataclass(frozen=True)
 class RouteEvidence:
-    """The result of a test of a route.
+    """The result of testing a route with test connections.
 
-    `at_server` and `at_client` are the sidecars' records of a test connection. `accepted` lists the kinds of
-    connections that the sidecar of the server should have refused, but accepted.
+    `at_server` and `at_client` are what the two sidecars recorded about a test connection. `accepted` lists the kinds
+    of connections that the server's sidecar should have refused, but accepted.
     """
 
     at_server: ConnectionRecord
@@ -117,7 +117,10 @@ class RouteEvidence:
         return facts
 
     def mismatch(self, settings: SidecarSettings) -> str | None:
-        """Return how the evidence contradicts an arm's settings; None if it does not."""
+        """Return an error text if the result contradicts an arm's settings, such as 'the proxies did not use TLS'.
+
+        Return None if it does not.
+        """
         if not settings.mutual_tls:
             seen = self.at_server.tls or (self.at_client.tls if self.at_client else "")
             return f"the proxies used {seen}" if seen else None
@@ -132,9 +135,9 @@ class RouteEvidence:
 
 
 class Pairs(Entrances):
-    """The sidecars of a run: one process of each program beside the server, and one beside each distance's clients.
+    """The sidecars of a run. Each program, such as Envoy, has one process beside the server.
 
-    The sidecar beside the clients exists only for programs and distances whose arms need it.
+    If arms need it, the program has another process beside the clients, for each distance of clients.
     """
 
     setting = "sidecars"
@@ -187,9 +190,9 @@ class Pairs(Entrances):
         return settings.at_address(self._entry(arm))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Send test connections, and return what the sidecars recorded of them and which ones they refused.
+        """Open test connections. Return facts: what the sidecars recorded about them, and which of them they refused.
 
-        If this contradicts the arm's settings, the arm fails.
+        If the facts contradict the arm's settings, the arm fails.
         """
         if self.failure_reason(arm) is not None:
             return {}
@@ -197,7 +200,7 @@ class Pairs(Entrances):
         try:
             found = self._test(arm)
         except OSError as error:
-            # No arm may be measured without evidence.
+            # An arm that cannot be tested must not be measured.
             self._mismatches[arm.name] = f"its proxies could not be verified: {error}"
             return {}
         if mismatch := found.mismatch(settings):
@@ -205,9 +208,10 @@ class Pairs(Entrances):
         return found.facts(settings)
 
     def counters(self, address: str) -> Counters | None:
-        """Return the number of connections that clients have opened to the sidecars at this address.
+        """Return the number of connections that clients have opened to `address`; None if no sidecar listens there.
 
-        The sidecars beside the clients have the same address at every distance, so that their counts are added up.
+        Several sidecars may have this address, because clients' hosts at different distances use the same one. Their
+        counts are added up.
         """
         found = {}
         for name, route in self._routes.items():
@@ -261,7 +265,7 @@ class Pairs(Entrances):
         return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
 
     def _started(self, sidecar: Sidecar) -> Sidecar:
-        """Start a sidecar. If it does not start, the arms of its program fail."""
+        """Start a sidecar and return it. If it does not start, the arms that use its program fail."""
         try:
             sidecar.start()
         except CostofError as error:
@@ -286,7 +290,10 @@ class Pairs(Entrances):
         return MutualTls(certificate, self._authority.ca_file, peer, route.settings.resumption)
 
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
-        """Return the address of the route's port beside the server or, with a `distance`, beside its clients."""
+        """Return a route's 'address:port' at the server's sidecar.
+
+        With `distance`, return it at the sidecar of the clients at this distance.
+        """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
     def _entry(self, arm: PlannedArm) -> str:
@@ -295,13 +302,13 @@ class Pairs(Entrances):
         return self._listen_address(route, self._distances[arm.name] if route.settings.at_client else None)
 
     def _sidecars(self, route: Route, distance: str) -> list[Sidecar]:
-        """Return the sidecar beside the server and, in a pair, the one beside the clients."""
+        """Return the sidecars of a route: the server's and, in a pair, the one beside the clients at this distance."""
         program = route.settings.program
         at_client = [self._at_client[program, distance]] if route.settings.at_client else []
         return [self._at_server[program], *at_client]
 
     def _test(self, arm: PlannedArm) -> RouteEvidence:
-        """Send a test connection through the arm's sidecars, and others that must be refused. Raises OSError."""
+        """Open a test connection through the arm's sidecars, and connections that must be refused. Raises OSError."""
         route, distance = self._routes[arm.name], self._distances[arm.name]
         host = self._star.client(distance)
         records = _record_test_connections(route, self._sidecars(route, distance), host, self._entry(arm))
@@ -312,15 +319,16 @@ class Pairs(Entrances):
         return RouteEvidence(records[0], records[1] if len(records) > 1 else None, accepted)
 
     def _refused(self) -> dict[str, ssl.SSLContext | None]:
-        """Return the kinds of connections that a sidecar with mutual TLS must refuse, with their TLS context if any."""
+        """Map each kind in `REFUSED` to the TLS context for a connection of this kind; None for plain connections."""
         return dict(zip(REFUSED, (None, ssl.create_default_context(cafile=self._authority.ca_file)), strict=True))
 
 
 def missing(settings: SidecarSettings, increases: list[PassageCounters], answer: SliceAnswer) -> str | None:
-    """Return what the sidecars did not count of a slice's connections, requests and handshakes; None if all.
+    """Return an error text if not all traffic of a slice went through the arm's sidecars; None if it did.
 
-    `increases` has the increase of the counters of each sidecar of the arm, that of the server first. Sidecars that
-    forward requests keep their connections to each other open, so that a slice may have no handshake.
+    The sidecars must have counted all requests or connections of the slice (measured window), and their TLS handshakes.
+    `increases` are the increases of the counters during the slice, first at the server's sidecar. With `http`,
+    handshakes are not checked, because sidecars that forward requests keep their connections open.
     """
     connect = answer.phases.get("connect")
     opened = connect.count if connect is not None else 0
@@ -335,7 +343,7 @@ def missing(settings: SidecarSettings, increases: list[PassageCounters], answer:
 
 
 def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[ConnectionRecord]:
-    """Open test connections to an arm's sidecars until each has recorded one. Return the last record of each.
+    """Open test connections until each of the sidecars has recorded one. Return the last record of each sidecar.
 
     Raises OSError.
     """
@@ -344,7 +352,7 @@ def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, 
     try:
         for each in sidecars:
             each.record(True)
-        # A sidecar may start to record only after the first test connection.
+        # Several test connections may be necessary, because a sidecar may start to record with a delay.
         while time.monotonic() < deadline:
             with _connected(host, entry) as connection:
                 if route.settings.http:
@@ -352,7 +360,8 @@ def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, 
                     while connection.recv(65_536):
                         pass
                 else:
-                    # Nothing is sent, but the sidecars connect at once. The connection stays open until they have.
+                    # Send nothing, because the sidecars connect to the next hop as soon as a client connects. Keep the
+                    # connection open until the server's sidecar has counted it.
                     _within(ATTEMPT_SECONDS, lambda: _has_arrived(route, sidecars[0], arrived))
             if _within(ATTEMPT_SECONDS, lambda: all(map(operator.gt, _lengths(route, sidecars), before))):
                 return [each.records(route.name)[-1] for each in sidecars]
@@ -367,13 +376,13 @@ def _lengths(route: Route, sidecars: list[Sidecar]) -> list[int]:
 
 
 def _has_arrived(route: Route, sidecar: Sidecar, before: PassageCounters) -> bool:
-    """Return whether a new connection has reached the sidecar of the server, with its TLS handshake if it has TLS."""
+    """Return whether a new connection has reached the server's sidecar and, with TLS, completed its handshake."""
     increase = sidecar.counters(route.name).since(before)
     return increase.connections > 0 and (increase.handshakes > 0 or not route.settings.mutual_tls)
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until the condition holds, and return True; return False if it does not hold within the time."""
+    """Wait until the condition holds. Return whether it holds within the time."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -381,9 +390,10 @@ def _within(seconds: float, condition: Callable[[], bool]) -> bool:
 
 
 def _is_accepted(host: Host, address: str, context: ssl.SSLContext | None) -> bool:
-    """Return whether a port answers a request over a connection without a certificate, or without TLS at all.
+    """Return whether a port answers a request that comes without a client certificate, or in plain text.
 
-    Raises OSError if the port cannot be reached.
+    `context` is for TLS without a client certificate; None means plain text. Raises OSError if the port cannot be
+    reached.
     """
     with _connected(host, address) as plain:
         try:

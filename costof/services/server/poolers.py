@@ -1,7 +1,7 @@
-"""The poolers of a run: PgBouncer on a separate host, with a separate CPU share, between clients and server.
+"""The connection poolers of a run: PgBouncer on a host between clients and server, with its own CPU share.
 
-Each arm with a pooler has its own pool. The pool's connections to the server are open before the first slice. Arms with
-the same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
+Each arm with a pooler has its own pool, which opens its connections to the server before the first slice (measured
+window). Arms with the same `PoolerSettings` share PgBouncer's processes.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: The maximum number of new server sessions in a slice with a pool. A few are permitted because the server may log late
-#: those sessions that clients of an earlier arm opened and gave up.
+#: With a pool, the server should count no new session in a slice (measured window). A few are permitted: clients of an
+#: earlier arm may have opened and abandoned sessions that the server counts only now.
 STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
-    """An arm's settings for its pool: the `pool_mode`, and the numbers of connections to the server and of processes.
+    """An arm's settings for its pool.
 
-    `server_tls` says whether PgBouncer uses TLS to the server, and `plain_passwords` whether its file of users has
-    passwords instead of their SCRAM secrets.
+    `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server.
+    `server_tls` says whether these connections use TLS. `plain_passwords` says whether PgBouncer's file of users
+    contains passwords instead of SCRAM secrets.
     """
 
     mode: str
@@ -60,9 +61,9 @@ class ArmPoolSettings(Model):
 
 @dataclass(frozen=True)
 class PoolerSettings:
-    """The settings of PgBouncer's processes. Arms whose settings are equal share the processes.
+    """The settings of PgBouncer's processes. Arms with equal settings share the processes.
 
-    `key` is the kind of certificate key that PgBouncer presents to clients.
+    `key` is the kind of key of PgBouncer's certificate for clients, such as 'rsa-2048'.
     """
 
     server_tls: bool
@@ -72,9 +73,9 @@ class PoolerSettings:
 
     @property
     def name(self) -> str:
-        """A unique name such as 'pgbouncer-rsa-2048', or 'pgbouncer-to-tls-x2-rsa-2048' with TLS to the server.
+        """A unique name, such as 'pgbouncer-rsa-2048'.
 
-        'x2' is the number of processes, if there are several.
+        'pgbouncer-to-tls-x2-rsa-2048' means two processes with TLS to the server.
         """
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
         parts += ["passwords"] * self.plain_passwords
@@ -83,7 +84,7 @@ class PoolerSettings:
 
 @dataclass(frozen=True)
 class ArmPool:
-    """The pool of an arm, the settings of its processes, and the 'address:port' to which the arm's clients connect."""
+    """The pool of an arm. `address` is the 'address:port' of PgBouncer to which the arm's clients connect."""
 
     settings: PoolerSettings
     pool: Pool
@@ -92,10 +93,10 @@ class ArmPool:
 
 @dataclass(frozen=True)
 class PoolObservation(Observation):
-    """The state of an arm's pool at one instant, as pooler and server report it.
+    """The state of an arm's pool at one instant, as PgBouncer and the server report it.
 
-    `servers` has the TLS version and cipher of the pool's connections to the server, by the ID of the server's process.
-    `sessions` is the number of sessions that the server has counted so far.
+    `servers` describes the pool's connections to the server: it maps the process ID at the server to TLS version and
+    cipher. `sessions` is the number of sessions that the server has counted so far.
     """
 
     totals: Totals
@@ -104,9 +105,9 @@ class PoolObservation(Observation):
 
 
 class Poolers(Entrances):
-    """The poolers in front of the server, with one pool for each arm that uses a pooler.
+    """The PgBouncer processes in front of a server, with one pool for each arm that uses a pooler.
 
-    A pooler presents a certificate with the kind of key that the arm names, or else with the kind `Site.key`.
+    PgBouncer's certificate has the kind of key that the arm requires, or else the kind `Site.key`.
     """
 
     setting = "pool"
@@ -149,7 +150,8 @@ class Poolers(Entrances):
         find_pgbouncer()
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
-            # The server must present this key while the pool opens its connections, which then stay open.
+            # PgBouncer now opens its connections to the server and keeps them open, so the server must first switch to
+            # the key that these arms require.
             server.show_key(settings.key)
             try:
                 pooler.start()
@@ -170,9 +172,9 @@ class Poolers(Entrances):
             self._star.middle.resize(float(arm.settings.lab.get("pooler_cores", 1.0)))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the TLS version that the server sees on the pool's connections.
+        """Return facts about an arm's pool, such as the TLS version that the server reports for its connections.
 
-        If this contradicts the arm's settings, the arm fails.
+        If the TLS version contradicts the arm's settings, the arm fails.
         """
         observation = self.observe(arm)
         arm_pool = self._pools.get(arm.name)
@@ -191,7 +193,7 @@ class Poolers(Entrances):
         return self._poolers[settings].counters() if settings else None
 
     def observe(self, arm: PlannedArm) -> PoolObservation | None:
-        """Return the present state of an arm's pool. Return None if the arm has no pool or the pooler does not work."""
+        """Return the present state of an arm's pool; None if the arm has no pool, or if PgBouncer does not work."""
         arm_pool = self._pools.get(arm.name)
         if arm_pool is None or self.failure_reason(arm) is not None:
             return None
@@ -264,15 +266,19 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the poolers' CPU share at the start: all cores of this machine; None if no arm has a pool."""
+    """Return the CPU share in cores for the poolers' host until the first slice; None if no arm has a pool.
+
+    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice.
+    """
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice of an arm with a pool was not measured as the arm requires; None if it was.
+    """Return why a slice (measured window) of an arm with a pool was not measured as the arm requires; None if it was.
 
-    `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether the arm requires TLS.
-    In the slice, the server counted `sessions`, the pool counted `transactions`, and the client counted `operations`.
+    `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether they must use TLS.
+    Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and the
+    client's `operations`.
     """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"

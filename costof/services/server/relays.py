@@ -1,4 +1,4 @@
-"""Relays: a proxy in front of the server that adds a known delay to the requests of some arms."""
+"""Relays: a proxy in front of the server that adds a known delay to requests, to check that costof measures it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of the figure with the mean time in ms for which the relay held a slice's requests, by the relay's own
-#: counters.
+#: The name of a figure: the mean delay in ms of a slice's requests in the relay, according to the relay's own counters.
 HELD = "held"
 
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The delay that the relay has added to an arm's requests since the start of the lab."""
+    """The delays that the relay has added to an arm's requests ("paid") since the lab started."""
 
     paid: Paid
 
 
 class Relays(Entrances):
-    """One relay with a port for each arm whose settings have a `relay`. The control and its replicate have ports too.
+    """One relay process, with a port for each arm whose settings contain `relay`.
 
-    All ports belong to one process and one thread, so that only the delays differ between arms.
+    The control has a port too, with its own delay. One thread serves all ports, so arms differ only in their delays.
     """
 
     setting = "relay"
@@ -43,7 +42,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # A control and its copy share a state, as they share a server's caches.
+        # The relay can imitate a cache that becomes warm (`warming`). A control and its identical copy share this
+        # state, as they would share the caches of a real server.
         owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}
@@ -77,7 +77,7 @@ class Relays(Entrances):
         return {"delay": self._costs[arm.name].words}
 
     def paid(self, arm: PlannedArm) -> Paid:
-        """Return the delays that the relay has added to an arm's requests so far. Raises `INSTRUMENT_FAILED`."""
+        """Return the delays that an arm's requests have had in the relay so far. Raises `INSTRUMENT_FAILED`."""
         assert self._process is not None
         return self._process.paid()[list(self._costs).index(arm.name)]
 

@@ -1,4 +1,4 @@
-"""stunnel in place of the server's own TLS: a stunnel in front of the server and, for some arms, beside the clients."""
+"""stunnel (a TLS proxy) in place of the server's own TLS: in front of the server and, for some arms, at clients too."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
 FIRST_PORT = 7379
-#: Where an arm uses stunnel: in front of the server only, or beside the clients too (`BOTH`).
+#: Where an arm uses stunnel: only in front of the server, or also on the clients' host (`BOTH`).
 SERVER, BOTH = "server", "both"
 
 
 def stunnel_ends(arm: PlannedArm) -> str:
-    """Return where an arm uses stunnel: `SERVER`, `BOTH`, or '' for an arm without stunnel."""
+    """Return where an arm uses stunnel: `SERVER`, `BOTH`, or '' if it does not use stunnel."""
     return str(arm.settings.lab.get("stunnel", ""))
 
 
 @dataclass(frozen=True)
 class StunnelObservation(Observation):
-    """The number of TLS connections that the stunnel in front of the server has forwarded for an arm's kind of key."""
+    """The number of TLS connections that the server's stunnel has forwarded so far on the port for the arm's key."""
 
     connections: int
 
 
 class Stunnels(Entrances):
-    """The stunnel processes of a run: one in front of the server, and one beside the clients of each distance.
+    """The stunnel processes of a run: one in front of the server, and one on each host of clients that need it.
 
-    Distances whose arms need no stunnel beside the clients have none. Each kind of certificate key has its own port,
-    which is the same in all processes.
+    Each kind of certificate key, such as 'rsa-2048', has its own port number, which all processes use.
     """
 
     setting = "stunnel"
@@ -88,9 +87,9 @@ class Stunnels(Entrances):
         return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's counters except `tls_connections`; None if no stunnel listens at the address.
+        """Return the server's counters without `tls_connections`; None if no stunnel listens at the address.
 
-        The server cannot count TLS connections, because stunnel forwards plain ones. `observe` reads stunnel's count.
+        TLS ends at stunnel, so the server cannot count TLS connections. `observe` reads stunnel's own count.
         """
         if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None

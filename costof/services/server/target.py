@@ -1,4 +1,4 @@
-"""A user's own server as a service, for every server program that supports targets."""
+"""The user's own server (the target) as a service, for every server program that supports this."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from costof.study.schema import Level, Study
 
 
 def offers(level: Level, access: Access) -> bool:
-    """Return whether a level can be measured on a target.
+    """Return whether a level (setting) can be measured on the user's server.
 
-    A level can be measured if it needs no program in front of the server, which exists only in a lab, and no
-    configuration of the server, unless settings of each session take its place. If the level needs a pooler, the user
-    must have given a pooler's URL.
+    These levels cannot be measured:
+
+    - a level that needs a program in front of the server that exists only in a lab;
+    - a level that changes the server's configuration, unless it says how to do this in each session;
+    - a level that needs a pooler, if the user has not given the pooler's URL.
     """
     in_lab_only = {kind.setting for kind in ENTRANCES} | (set() if level.target.get("session") else {"server"})
     return not in_lab_only & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
 
 
 def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
-    """Return the levels of the main factor that cannot be measured on the target, each with the reason.
+    """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
-    If `connect` is false, return the levels that need something that not every target has. Raises the errors of
-    `TargetServer.reach`.
+    The function connects to the target to find out. If `connect` is false, it instead returns all levels that some
+    targets cannot offer. Raises the errors of `TargetServer.reach`.
     """
     levels = {
         name: level.target
@@ -47,7 +49,10 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """Return the service of a plan. Raises `LAB_ONLY_PROGRAM`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
+    """Return the service for a plan.
+
+    Raises `LAB_ONLY_PROGRAM`, `LAB_ONLY_LEVEL`, `BAD_TARGET` and `NO_ENTRANCE_TO_TARGET`.
+    """
     server = target_server(plan.study.service.program)
     factor = plan.study.main_factor
     levels = plan.study.factors[factor].levels
@@ -71,7 +76,10 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the most operations that a run may perform; None at a load, which only time limits."""
+    """Return the maximum number of operations in a run.
+
+    Return None if the load is a fixed rate, because then only time limits the number.
+    """
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]

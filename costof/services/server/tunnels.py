@@ -1,4 +1,4 @@
-"""The SSH tunnels of a run: one for each combination of cipher and distance that an arm has, all through one `sshd`."""
+"""The SSH tunnels of a run: one for each combination of cipher and client distance that arms need, to one `sshd`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: What identifies a tunnel: its cipher, by OpenSSH's name, and the distance of its clients.
+#: The key of a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and the distance of its clients, such as 'lan'.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
 
 def tunnel_cipher(arm: PlannedArm) -> str:
-    """Return the cipher of an arm's tunnel; '' for an arm without a tunnel."""
+    """Return the cipher of an arm's tunnel; '' if the arm has no tunnel."""
     return str(arm.settings.lab.get("tunnel", ""))
 
 
@@ -28,7 +28,8 @@ class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
     setting = "tunnel"
-    # `SERVER_ROLE` is the role of the listening sshd. If this sshd ends, the run goes on: open tunnels work without it.
+    # `SERVER_ROLE` is the role of the sshd that accepts connections. If it ends, the run goes on, because open tunnels
+    # work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
@@ -73,9 +74,9 @@ class Tunnels(Entrances):
         return settings.at_address("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the cipher and compression of an arm's tunnel in both directions, from the ssh client's log.
+        """Return the cipher and compression of an arm's tunnel in both directions, as the ssh client has logged them.
 
-        Return {} if the tunnel did not open.
+        Return {} if the tunnel is not open.
         """
         tunnel = self._tunnel(arm)
         if tunnel is None:

@@ -22,27 +22,27 @@ pub struct Assignment {
     pub command: WorkerCommand,
 }
 
-/// The data that a thread needs to spawn its workers. The thread is number `thread` of `threads`.
+/// The data that a thread needs to spawn its workers. `thread` is the thread's number, from 0 to `threads` - 1.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
     /// The services of the arms (variants of the experiment) in the plan's order. For an arm whose servers cannot be
-    /// used, the list contains the error, and no workers are spawned.
+    /// used, the list contains the error instead, and the thread spawns no workers.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The YCSB workloads with their resolved settings. The outer index is the arm, the inner one the workload.
+    /// The YCSB workloads with their validated settings. The outer index is the arm, the inner one the workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,
 }
 
-/// A thread's side of the communication with the runner.
+/// A thread's ends of its channels to and from the runner, which controls all threads.
 pub struct Mailbox {
     pub assignments: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// The log of the last assignment. The thread stores the log here before it sends `done`.
+    /// The log (counts and times) of the last assignment. The thread stores the log here before it sends `done`.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Execute the assignments until the runner drops its end of the channel.
+/// Execute the assignments until the runner, which sends them, ends its side of the channel.
 pub fn execute_assignments(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.assignments {
@@ -127,20 +127,20 @@ impl Pool {
     }
 }
 
-/// Return whether the thread has several workers in a closed loop: each worker begins its next operation as soon as its
-/// last one ends, without a pace (a fixed rate) or think times. Such a thread keeps several operations in flight, and
-/// is scheduled as `SCHED_BATCH` (sched(7)).
+/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). This is the case if it has several
+/// workers in a closed loop: each worker begins its next operation as soon as its last one ends, without a pace (a
+/// fixed rate) or think times.
 ///
-/// If each answer woke the thread, the thread would preempt the server, which would halve the throughput. A batch
-/// thread does not preempt the server, and handles several answers each time it runs. A thread with a single operation
-/// in flight gains nothing from this. With a pace or think times, a batch thread would be harmful: it would handle an
-/// answer only after the server's work on the next operations, and this wait would be measured.
+/// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
+/// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is
+/// only one answer at a time, so nothing is gained. With a pace or think times, a batch thread would be harmful: it
+/// would handle an answer only after the server's work on the next operations, and this wait would be measured.
 pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }
 
-/// Schedule this thread as a batch thread or as an ordinary one. Other policies, such as a real-time policy that the
-/// user chose, are kept. If a sandbox refuses the change, only speed is lost.
+/// Schedule the calling thread as a batch thread (`SCHED_BATCH`) or as an ordinary one. Any other policy, such as a
+/// real-time policy that the user chose, is kept. If a sandbox forbids the change, only speed is lost.
 pub fn treat_as_batch(batch: bool) {
     let new_policy = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
     // SAFETY: the call takes and returns numbers; 0 is this thread.

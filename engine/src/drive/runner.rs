@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
 use workload::{Kind, Pace, Schedule, Settings, Window, WorkerCommand, ycsb};
 
-/// The maximum time until a slice opens. If the requested instant is further ahead, it is probably from another
-/// machine's clock or from before a reboot.
+/// The maximum time from a command until its slice (measured window) opens. An instant further ahead is probably from
+/// another machine's clock or from before a reboot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
-/// The maximum number of threads for workload `connect` with a pace (a fixed rate). More threads would only take
-/// memory, because few handshakes overlap.
+/// The maximum number of threads for workload `connect` with a pace (a fixed rate). Few handshakes overlap, so more
+/// threads would only take memory.
 const MAX_THREADS: usize = 128;
 
 /// The runner of a plan (the configuration of a run). It owns all measuring threads and sends them assignments.
@@ -134,8 +134,8 @@ impl Runner {
         Ok((arm, workloads.ok_or_else(|| invalid_command(&format!("the plan has no workload '{workload}'")))?))
     }
 
-    /// Let the workers prepare for the next slice (measured window). The errors and evidence of the preparation appear
-    /// in the answer to that slice.
+    /// Let the workers prepare for the next slice (measured window). The answer to that slice contains the errors of
+    /// the preparation and the evidence from it (servers and TLS settings).
     fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
@@ -204,8 +204,8 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // The slice's time ends with its last operation. If no operation ended, it ends when all workers have finished,
-        // which is at once on a host without workers.
+        // The slice ends with its last operation. If no operation ended, the slice ends when all workers have finished.
+        // On a host without workers that is at once.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });

@@ -18,8 +18,8 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Prepare for a slice (measured window) that will open at a given instant. The command for the slice itself, with
-    /// `opens_ns`, follows.
+    /// Prepare for a slice (measured window) that will open at a given instant. The command [`Command::Slice`] with
+    /// `opens_ns` follows.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -59,7 +59,7 @@ pub struct SliceCommand {
     #[serde(default)]
     pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice
-    /// must have come before. If absent, the slice is prepared now and opens at once.
+    /// must come directly before. If absent, the engine prepares the slice and opens it at once.
     pub opens_ns: Option<u64>,
 }
 
@@ -88,11 +88,11 @@ pub struct Ready {
 pub struct SelfCost {
     /// The time to read the clock once. To measure an operation, the engine reads the clock twice.
     pub timer: f64,
-    /// The time to store the durations of one operation after it was measured.
+    /// The time to store the measured durations of one operation.
     pub record: f64,
 }
 
-/// The state of an arm (a variant of the experiment): its server, or the error because of which the arm cannot run.
+/// The state of an arm (a variant of the experiment): its server, or the error that prevents it from running.
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
     pub name: String,

@@ -1,7 +1,6 @@
-//! Measurement of the path cost: the latency that a link has even without a configured delay. Its causes are system
-//! calls, wake-ups and the receiving host's network stack. It is tens of microseconds. It is measured at the start and
-//! subtracted from each link's delay. Otherwise a short link, for example of 0.1 ms, would be noticeably longer than
-//! configured.
+//! Measurement of the path cost: the latency of a link without any configured delay. It is tens of microseconds, for
+//! system calls, wake-ups and the receiving host's network stack. The path cost is measured at the start and subtracted
+//! from each link's delay. Otherwise a short link, for example of 0.1 ms, would be noticeably longer than configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;
@@ -13,8 +12,8 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The delay in each direction during the measurement. It is long enough that the process sleeps and is woken by its
-/// timer, as it is when the link is used.
+/// The delay in each direction during the measurement. It is so long that the process sleeps and its timer wakes it, as
+/// in normal use.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
 /// The number of probes. Together they take about 0.1 s.
 const PROBES: usize = 61;
@@ -25,8 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Measure the path cost: return the median round-trip time over `link` minus the configured delay, at most
 /// [`MAX_PLAUSIBLE`]. `link` is the first link of `forwarder`.
 ///
-/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). This time does not include the
-/// wake-up of the receiving program, which happens on a real link too.
+/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). This time rightly excludes the
+/// wake-up of the receiving program: a real link has that latency too, so it must not be subtracted.
 pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
     let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| link_failure("eventfd", error))?;

@@ -1,6 +1,5 @@
 //! One direction of a link. Packets are read from one device into a queue, and written to the other device when they
-//! are due. When a packet is due, and whether it is lost, depends only on times and a seed. The queue is allocated
-//! beforehand, so packets cause no allocation and memory is bounded.
+//! are due. The queue is allocated beforehand, so that packets cause no allocation and memory is bounded.
 
 use super::plan::Counters;
 use super::tun;
@@ -9,12 +8,12 @@ use base::{Random, clock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// The maximum number of packets that one direction handles before the other directions get their turn, about 0.1 ms of
-/// work.
+/// The maximum number of packets that one direction handles before the other directions get their turn. This is about
+/// 0.1 ms of work.
 const TURN_PACKETS: usize = 32;
 
-/// The maximum time between two bursts. Packets in quick succession are delivered together in bursts, because a wake-up
-/// costs more CPU time than handling a packet. (Network cards with interrupt moderation do the same.)
+/// The maximum time between two bursts. Packets in quick succession are delivered together in a burst, because waking
+/// up for each packet would cost more CPU time than handling it. (Network cards with interrupt moderation do the same.)
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
 /// The minimum ratio of a link's delay to the time between bursts. With 50, no packet is late by more than 2 % of the
 /// delay. A single packet is not late at all.
@@ -30,7 +29,7 @@ pub struct Direction {
     counters: Counters,
     between_bursts_ns: u64,
     last_delivery_ns: u64,
-    /// A buffer for packets that are lost or dropped. They too must be read from the device.
+    /// A buffer for packets that are lost or dropped, which must nevertheless be read from the device.
     discard_buffer: Box<[u8]>,
 }
 
@@ -104,8 +103,8 @@ impl Direction {
             self.deliver(now_ns - due_ns);
             self.queue.pop();
         }
-        // More packets are due. Forget the time of the last delivery, so that this burst continues as soon as the other
-        // directions have had their turn.
+        // More packets are due, but the other directions have their turn first. Forget the time of the last delivery,
+        // so that this burst continues directly afterwards instead of waiting for the time between bursts.
         self.last_delivery_ns = 0;
         self.queue.next_due_ns()
     }
@@ -241,8 +240,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, packets at the same
-    /// positions in the sequence are lost.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, [`Loss::draw_loss`]
+    /// returns the same sequence.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }

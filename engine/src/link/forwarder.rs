@@ -1,8 +1,8 @@
 //! The event loop of all links. It runs on one thread and sleeps until a packet arrives or is due.
 //!
-//! One thread suffices, and a second one would take CPU time from the measured machine. The thread does not use epoll's
-//! timeout, because the kernel may extend it by a thousandth of its length (`select_estimate_accuracy`). For a one-way
-//! delay of 85 ms that would be 85 µs. A timerfd has no such inaccuracy. The thread never waits in a busy loop.
+//! One thread suffices; a second one would take CPU time from the measured programs. The thread wakes by a timerfd and
+//! not by epoll's timeout, because the kernel may extend that timeout by a thousandth (`select_estimate_accuracy`), for
+//! example by 85 µs for a delay of 85 ms. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
@@ -24,7 +24,8 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// The forwarder of all links of this process. Directions 2n and 2n+1 belong to link n: from a to b, and from b to a.
+/// The forwarder of all links of this process. In `directions`, link n has the indices 2n (from its end `a` to its end
+/// `b`) and 2n + 1 (from `b` to `a`).
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,

@@ -26,7 +26,7 @@ pub struct LinkPlan {
     pub a: End,
     pub b: End,
     pub round_trip_ms: f64,
-    /// The bandwidth of each direction for IP packets in Mbit/s; unlimited if absent.
+    /// The bandwidth of each direction in Mbit/s, counted in bytes of IP packets; unlimited if absent.
     #[serde(default)]
     pub bandwidth_mbit: Option<f64>,
     #[serde(default)]
@@ -59,8 +59,8 @@ pub type Answer = lines::Answer<Ready, AllCounters>;
 /// The answer to the plan (the first line of input). It is sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// The round-trip time over the devices without any delay. It is subtracted from each link's configured round-trip
-    /// time.
+    /// The measured round-trip time, in microseconds, over the devices without any delay. It is subtracted from each
+    /// link's configured round-trip time.
     pub path_cost_us: f64,
     /// For each link, the time in microseconds for which a packet is held in each direction.
     pub held_us: BTreeMap<String, f64>,
@@ -90,7 +90,7 @@ pub struct Counters {
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,
-    /// Packets that the receiving device refused because the device is down.
+    /// The number of packets that the receiving device refused because the device is down.
     pub refused: u64,
     /// The sum of all packets' delays beyond their due times, in nanoseconds.
     pub late_sum_ns: u64,

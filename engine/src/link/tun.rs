@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::io::{self, Error};
 use std::net::Ipv4Addr;
 
-/// The MTU of Ethernet, so that a transfer consists of as many packets as on a real link.
+/// The MTU of Ethernet. With another MTU, a transfer would consist of more or fewer packets than on a real link.
 pub const MTU: usize = 1500;
 /// The number of packets that the kernel queues while this process does not run: 120 ms at 500 Mbit/s. Further packets
 /// are dropped, and only the device's own statistics count them.
@@ -48,8 +48,8 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Set the length of the device's queue by rtnetlink. With ioctl(2), only the machine's root could set the length, and
-/// not the root of a user namespace.
+/// Set the length of the device's queue by rtnetlink. With ioctl(2), root in a user namespace would lack the permission
+/// to set the length.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;
@@ -104,7 +104,7 @@ fn request_for(device: &str) -> ifreq {
     request
 }
 
-/// Return an IPv4 address as a struct sockaddr for an ifreq (its content is a struct sockaddr_in).
+/// Return an IPv4 address in the form that an ioctl with struct ifreq needs: a struct sockaddr_in as a struct sockaddr.
 fn socket_address(ip: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     for (to, from) in data[2..6].iter_mut().zip(ip.octets()) {

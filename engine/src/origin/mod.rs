@@ -134,8 +134,8 @@ impl serve::Counters for Counters {
     }
 }
 
-/// Increment a counter that only this thread writes. A load and a store therefore suffice, which is faster than an
-/// atomic increment.
+/// Increment a counter that only this thread writes. Separate load and store operations therefore suffice, which are
+/// faster than an atomic increment.
 fn increment(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
@@ -160,14 +160,14 @@ const LINGER: u64 = 1_000_000_000;
 /// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// The handler of a listener's connections. If it has no TLS settings, connections are plain.
+/// The handler of a listener's connections. `None` stands for plain connections without TLS.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 
 impl Server for Site {
     type Counters = Counters;
 
-    /// Serve a connection until it ends. Errors are not reported, because the client observes them.
+    /// Serve a connection until it ends. Do not report errors, because the client observes them.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let stream = match self.0 {
             None => stream,

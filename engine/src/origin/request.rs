@@ -24,7 +24,7 @@ pub struct Request {
     pub persistence: Persistence,
 }
 
-/// The methods, distinguished only as far as their responses differ.
+/// The HTTP methods, grouped by how the response differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// GET and POST, whose response has a body.
@@ -45,7 +45,7 @@ pub enum Persistence {
     None,
 }
 
-/// The reason why a request is refused. Afterwards no further request on the same connection can be parsed.
+/// The reason why a request is refused. After a refused request, the rest of the connection cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The bytes are not a request, or the request has contradictory fields.
@@ -197,7 +197,7 @@ impl Fields {
 
     fn add(&mut self, header: &httparse::Header) -> Result<(), Refusal> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        // Comparing the lengths first rules out most names.
+        // The comparison of lengths is cheap and rules out most names.
         match header.name.len() {
             4 if is("host") => self.hosts += 1,
             6 if is("expect") => self.expects = true,

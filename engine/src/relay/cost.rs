@@ -1,13 +1,13 @@
-//! The delay that the relay adds to requests, which depends on the entrance (listening address), and the sums of the
-//! added delays.
+//! The delay that the relay adds to requests, and the sum of the delays. Each entrance (listening address) can have
+//! another delay.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The delay of requests to an entrance (listening address). Each request is delayed by `base_ns`, and the requests
-/// that `payers` selects by `added_ns` more. `warming` adds a further delay that simulates cold caches.
+/// The delay of requests to an entrance (listening address). Every request is delayed by `base_ns`. A request that
+/// `payers` selects is delayed by `added_ns` more. `warming` adds a further delay that simulates cold caches.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -19,9 +19,9 @@ pub struct Cost {
     pub warming: Warming,
 }
 
-/// The delay that simulates cold caches. Caches become cold when a request has another `state`
-/// ([`super::EntrancePlan`]) than the request before it. This request and the following ones, `requests` in total, are
-/// each delayed by `added_ns` more.
+/// The delay that simulates cold caches. Each request has a `state` (see [`super::EntrancePlan`]). Caches become cold
+/// when the state changes from one request to the next. The first `requests` requests with the new state are then
+/// delayed by `added_ns` more.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warming {
@@ -29,9 +29,9 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The simulated content of caches, which all entrances (listening addresses) of the relay share: the `state`
-/// ([`super::EntrancePlan`]) of the last request, and the number of consecutive requests with this state. Only the
-/// relay's thread changes them.
+/// The simulated content of caches, which all entrances (listening addresses) of the relay share. `state` is the state
+/// of the last request ([`super::EntrancePlan`]), and `requests` is the number of consecutive requests with this state.
+/// Only the relay's thread changes them.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,
@@ -42,8 +42,7 @@ impl Warmth {
         Warmth { state: AtomicU64::new(u64::MAX), requests: AtomicU64::new(0) }
     }
 
-    /// Count a request with this state. Return the number of consecutive requests with the same state directly before
-    /// it.
+    /// Count a request with this state. Return how many requests directly before it had the same state.
     fn request(&self, state: u64) -> u64 {
         if self.state.swap(state, Relaxed) != state {
             self.requests.store(0, Relaxed);
@@ -52,7 +51,7 @@ impl Warmth {
     }
 }
 
-/// The selection of the requests that are delayed by `added_ns`.
+/// The selection of the requests that are delayed by `added_ns` of [`Cost`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payers {
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn first_requests_after_those_of_another_state_are_delayed() {
+    fn first_requests_with_a_new_state_are_delayed() {
         let (warming, warmth) = (Warming { requests: 3, added_ns: 10_000 }, Arc::new(Warmth::new()));
         let cost = Cost { base_ns: 0, added_ns: 0, payers: Payers::All {}, warming };
         let [one, same, other] = [0, 0, 1].map(|state| Entrance::new(cost, state, Arc::clone(&warmth)));

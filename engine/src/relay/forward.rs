@@ -1,5 +1,4 @@
-//! The connections of the relay: forwarding of bytes between clients and the server, with the delay before each
-//! request.
+//! The forwarding of bytes between clients and the server, with the delay before each request.
 
 use super::cost::Entrance;
 use base::Random;
@@ -11,8 +10,8 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 16;
 
 /// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
-/// thread. Each entrance belongs to one variant of the experiment. If each had its own thread, one thread could run on
-/// a faster CPU than another for the whole run, which would favour its variant.
+/// thread. Each entrance belongs to one variant of the experiment. If each entrance had its own thread, one thread
+/// could run on a faster CPU than the others for the whole run, which would favour its variant.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
@@ -64,8 +63,9 @@ impl Connection {
     }
 
     /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`.
-    /// Before each request, add the delay. A request begins with the first bytes that the client sends, at the start of
-    /// the connection or after an answer. It may arrive in several pieces. Return whether the connection is still open.
+    /// Before each request, add the delay. A request begins with the first bytes that the client sends at the start of
+    /// the connection or after an answer. Further bytes before the next answer belong to the same request. Return
+    /// whether the connection is still open.
     fn forward(&mut self, client_ready: bool, server_ready: bool, chunk: &mut [u8]) -> Result<bool> {
         if server_ready {
             let length = self.server.read(chunk)?;

@@ -61,9 +61,9 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address) of the relay. `state` identifies the content that its requests leave in the
-/// simulated caches. A request finds cold caches if the request before it, to any entrance, had another `state`
-/// ([`Cost::warming`]).
+/// An entrance (listening address) of the relay. `state` is a number for the content that requests to this entrance
+/// leave in the simulated caches. A request finds cold caches if the last request of the relay was to an entrance with
+/// another `state` ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {
@@ -73,8 +73,8 @@ pub struct EntrancePlan {
     pub state: u64,
 }
 
-/// A line of output: the addresses of the entrances once, then their totals in answer to each command. Both are in the
-/// plan's order.
+/// A line of output. The first line contains the addresses of the entrances (listening addresses). Each further line
+/// answers a command with the totals of each entrance. Addresses and totals are in the plan's order.
 pub type Answer = lines::Answer<Ready, Vec<DelayTotals>>;
 
 #[derive(Debug, Serialize)]

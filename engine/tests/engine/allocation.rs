@@ -135,8 +135,8 @@ fn query_allocations(settings: impl Settings + 'static, transport: Transport) ->
     extra_allocations(query(), settings, transport)
 }
 
-/// Return the difference between the allocations of two slices (measured windows), of 200 and of 100 operations, with
-/// one worker. It is 0 if operations do not allocate.
+/// Measure a slice (window) of 200 and one of 100 operations, with one worker. Return how many more allocations the
+/// longer slice causes: 0 if operations do not allocate.
 fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();

@@ -56,7 +56,7 @@ fn slices_of_all_workloads_have_results() {
 
     let dead = engine.slice("dead", "query", 10, HANG_SECONDS);
     assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));
-    // A slice that ends because its time is over has no errors.
+    // A slice (measured window) whose time is over ends without errors, even if it has not performed all operations.
     engine.undisturbed("plain", "query", u64::MAX, 0.01, |_| true);
     drop(engine.input);
     assert!(engine.child.wait().unwrap().success());
@@ -86,7 +86,7 @@ fn slices_of_all_workloads_have_results_for_mysql() {
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
     let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
-    // Preparing the statement and executing it add two round trips to each connection.
+    // Each connection takes two further round trips: preparing the statement and executing it.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
     let query = engine.slice("plain", "query", 500, HANG_SECONDS);

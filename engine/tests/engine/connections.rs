@@ -43,7 +43,7 @@ fn tls_1_3_takes_one_round_trip_more_than_plain_despite_late_tickets() {
 
 #[test]
 fn all_addresses_of_a_host_name_are_tried() {
-    // The first address of localhost may be ::1, at which no server listens.
+    // The first address of localhost may be ::1, where no server listens. The client must then try the next address.
     let address = server::start(Behaviour::Plain).replace("127.0.0.1", "localhost");
     let (timeline, connection) = open(&address, Transport::Plain {}).unwrap();
     assert_eq!(round_trips(&timeline), [(Phase::Resolve, 0), (Phase::Tcp, 1), (Phase::Hello, 1)]);

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The length of the first part of `COLUMN` (a column's definition). A gateway replaces the rest when it encrypts the
-/// column.
+/// The length of the part of `COLUMN` (a column's definition) in front of the column's type. When the gateway encrypts
+/// the column, it replaces the type and appends an envelope.
 const HEAD: usize = COLUMN.len() - 12;
 
 /// Return answers for the test server with one encrypted column. Its value has `length` bytes of plaintext.
@@ -100,7 +100,7 @@ fn values_are_decrypted_and_counted() {
 fn only_clients_with_master_keys_announce_decryption_and_count_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // When the engine started, it opened one connection to check the server.
+    // One client has already announced decryption: when the engine started, it opened a connection to check the server.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));

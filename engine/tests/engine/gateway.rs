@@ -1,4 +1,4 @@
-//! Tests of subcommand `gateway`, which encrypts columns between clients and a MySQL server. Some test servers
+//! Tests of subcommand `gateway`, which encrypts columns in a MySQL server's answers to clients. Some test servers
 //! disconnect or violate the protocol.
 
 use crate::support::authority::{Authority, VALID};
@@ -60,8 +60,8 @@ fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each session of a guarded account (an account whose answers are encrypted) has its own key, and locks the memory
-    // of the key.
+    // Each session of a guarded account (an account whose answers are encrypted) has its own key and keeps it in locked
+    // memory.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }

@@ -84,7 +84,8 @@ fn login_that_takes_too_long_is_ended() {
         assert!(error.contains("no answer in time"), "{error}");
         ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a slow machine, the login may reach its time limit even before the server's greeting.
+    // On a slow machine, a login may time out even before the server's greeting. Such a login must fail with the same
+    // error.
     let stream = eventually_greeted(&gateway, ended_in_time);
     ended_in_time(&read_final_error(stream, 1).1);
 }
@@ -93,8 +94,8 @@ fn login_that_takes_too_long_is_ended() {
 fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // Each gateway has only one of the two limits. If it had both, a delay of this test before it sends a command could
-    // trigger the idle limit instead of the command limit.
+    // Each gateway has only one of the two limits. With both, a slow test could reach the idle limit before it sends
+    // the command, although the test expects the command limit.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
@@ -105,7 +106,7 @@ fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
         }
         let (received_code, error) = read_final_error(guarded, sequence);
         assert!(received_code == code && error.contains(words), "{error}");
-        // The other session has waited even longer. It is still open, because its account is not guarded.
+        // The unguarded session has waited even longer, and is still open.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));

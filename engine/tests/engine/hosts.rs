@@ -1,6 +1,7 @@
 //! Tests of an engine on one of several hosts that measure together. The engine performs its part of the operations
-//! with its part of the workers, and opens slices (measured windows) at a requested instant. It also accepts a plan
-//! that is encrypted for its key, and runs from a file in memory.
+//! with its part of the workers, and opens slices (measured windows) at a requested instant. Other tests check that the
+//! engine accepts a plan (the configuration of a run) that is encrypted to its key, and that it runs from a file in
+//! memory.
 
 use crate::command_line;
 use crate::support::engine::{Engine, HANG_SECONDS};
@@ -84,8 +85,8 @@ fn several_hosts_divide_workers_and_operations() {
 #[test]
 fn prepared_slice_opens_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
-    // A slow engine may get the command only after the requested instant. It then opens the slice at once. So try
-    // instants from 50 ms to 51 s ahead, until a slice opens in time.
+    // A slow engine may get the command only after the requested instant, and then opens the slice at once. So try
+    // instants from 50 ms to 51 s ahead until a slice opens in time.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));
@@ -100,7 +101,8 @@ fn prepared_slice_opens_at_the_requested_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // The requested instant (1 ns after boot) is long past, so the slice opens at once. It is prepared twice.
+    // The requested instant (1 ns after boot) is long past, so the slice opens at once. Prepare it twice: the second
+    // preparation must replace the first.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
@@ -115,8 +117,7 @@ fn prepared_slice_opens_at_the_requested_instant() {
 fn host_without_workers_answers_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
-    // The requested instant is nearly a minute ahead, which is the maximum. So even a slow engine gets the command
-    // before it.
+    // The requested instant is far ahead (the limit is a minute), so that even a slow engine gets the command in time.
     let opens = base::clock::now() + 55_000_000_000;
     let answer = slice_at(&mut engine, 1, "few", opens)["slice"].take();
     assert_eq!((&answer["operations"], &answer["elapsed_ns"]), (&json!(0), &json!(0)));

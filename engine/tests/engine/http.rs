@@ -48,8 +48,8 @@ fn request_error(response: Response) -> (String, String) {
     error_within(response, 300_000)
 }
 
-/// Return class and detail of the error of a request. On a slow machine, the engine's first request, which checks the
-/// server, may time out. If so, try again with twice the timeout.
+/// Return the class and the detail of the error that a request fails with. The engine's first request only checks the
+/// server. If a slow machine makes the check time out, try again with twice the timeout.
 fn error_within(response: Response, operation_timeout_ms: u64) -> (String, String) {
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), response.clone()]));
     let mut plan = plan(&server.address, &plain(), &requests(1));
@@ -73,7 +73,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 fn persistent_connections_carry_all_requests_of_a_slice() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
-    // With one thread, both workers claim a request before either request is answered, so both open a connection.
+    // With one thread, both workers begin a request before either response arrives. So both open a connection.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     let first = engine.slice("arm", "request", 300, HANG_SECONDS);
@@ -104,9 +104,9 @@ fn connection_ends_after_its_maximum_number_of_requests() {
         let mut plan = plan(&server.address, &plain(), &requests(workers));
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers closes its first connection one request early, so that the connections do not all
-        // end at the same time. The thirty requests therefore need three to five connections, depending on how many of
-        // the requests each worker performs.
+        // The second worker, if there is one, closes its first connection one request early, so that not all
+        // connections end at the same time. Thirty requests of two workers therefore need three to five connections,
+        // depending on how many requests each worker performs.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -128,9 +128,9 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // A connection closes after four requests. The first request of worker n counts as request number n + 1 on its
-    // connection, so that the connections of several workers do not all close at once. Here worker 0 is the only
-    // worker, so eight requests need two connections.
+    // A connection closes after four requests. On its first connection, worker n counts its first request as number n +
+    // 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
+    // eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
     // Each of the four workers performs one of the four requests. This uses up the first connection of worker 3, but no
     // other connection. So the next slice opens only one connection.
@@ -320,9 +320,9 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms). They count
-    // nevertheless, because each may end up to 5 s after the slice (1 s for each of its requests). On a slow machine
-    // the second operation may begin too late, so several slices are tried.
+    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms), but still counts,
+    // because an operation with five requests may end up to 5 s after the slice. On a slow machine the second operation
+    // may begin too late, so try several slices.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -354,8 +354,8 @@ fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // With one thread, all three workers claim a request before any request is answered. So each worker has a
-    // connection before the second slice.
+    // With one thread, all three workers begin a request before any response arrives. So each worker has a connection
+    // before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));
@@ -448,8 +448,8 @@ fn latency_counts_from_the_scheduled_instant() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // A request is due every 10 ms, and the only worker needs at least 40 ms for each. So request n (counted from 0)
-    // waits at least n times 30 ms for the worker.
+    // A request is due every 10 ms, but the only worker needs at least 40 ms for each. So request n (counted from 0) is
+    // delayed by at least n times 30 ms.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);
@@ -464,7 +464,7 @@ fn threads_together_follow_one_schedule_of_operations() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
     let slice = engine.slice("arm", "request", 21, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(21), &json!(21)));
-    // The last operation is due 100 ms (20 gaps of 5 ms) after the start.
+    // 21 operations have 20 intervals of 5 ms, so the last operation begins 100 ms after the start.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 100_000_000);
     engine.undisturbed("arm", "request", 1_000_000, 0.1, |closed| {
         assert!(closed["operations"].as_u64().unwrap() <= 20, "an operation began after the window's close");
@@ -482,7 +482,7 @@ fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
         let slice = engine.slice("arm", "r", 100, seconds);
         assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
         match slice["errors"].as_array().unwrap().as_slice() {
-            // On a busy machine not every worker may have begun an operation. The test then tries a longer slice.
+            // On a busy machine, none of the workers may have begun an operation. The test then tries a longer slice.
             [] => 0,
             [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
             _ => panic!("{slice}"),
@@ -517,7 +517,8 @@ fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 0.001, "constant")));
     let slice = paced_slice(&mut engine, 11, HANG_SECONDS, "per_second", json!(500.0))["slice"].take();
     assert_eq!((&slice["operations"], &slice["counts"]["pace.scheduled"]), (&json!(11), &json!(11)));
-    // The last operation is due 20 ms (10 gaps of 2 ms) after the start. The workload's own rate would take hours.
+    // 11 operations have 10 intervals of 2 ms, so the last operation begins 20 ms after the start. At the workload's
+    // own rate, it would begin after hours.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 20_000_000);
 }
 
@@ -527,8 +528,8 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
     let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(1000.0))["slice"].take();
-    // A request is due every millisecond and takes at least 400 ms. So after at most three requests the next one is
-    // more than a second late, and the slice ends.
+    // A request is due every millisecond, but each takes at least 400 ms. So after at most three requests the next one
+    // is more than a second late (`give_up_ms`), and the slice ends.
     assert!((1..=3).contains(&slice["operations"].as_u64().unwrap()), "{slice}");
     assert_eq!((&slice["errors"], &slice["counts"]["pace.scheduled"]), (&json!([]), &json!(100_000)));
 }
@@ -557,8 +558,8 @@ fn think_time_counts_in_no_phase() {
     let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
-    // The 100 think times of 20 ms on average are spread over four workers, so they take about 500 ms. They depend only
-    // on the seed.
+    // The 100 think times have a mean of 20 ms and are spread over four workers, so the slice takes about 500 ms. The
+    // think times depend only on the seed, so this sum does not vary.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
 }
 

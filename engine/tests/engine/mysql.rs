@@ -57,8 +57,8 @@ fn every_authentication_method_takes_the_expected_number_of_round_trips() {
         ("mysql_native_password", "client_ed25519", false, 2),
         ("auth_gssapi_client", "client_ed25519", false, 2),
         (sha2, sha2, true, 1),
-        // The client sends the scrambled password, then asks for the public key, and then sends the encrypted password.
-        // Each is one round trip.
+        // Over plain connections, `caching_sha2_password` takes three round trips: the scrambled password, the request
+        // for the public key, and the encrypted password.
         (sha2, sha2, false, 3),
         ("mysql_native_password", sha2, false, 4),
     ] {

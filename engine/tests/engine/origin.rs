@@ -120,8 +120,8 @@ fn delayed_requests_do_not_delay_requests_on_other_connections() {
 #[test]
 fn invalid_request_gets_an_error_response_and_closes() {
     let (_origin, plain, _) = start("refused", 1);
-    // This request exceeds the maximum length. The client sends it with one system call. With two calls, the connection
-    // could be closed before the second call.
+    // This request exceeds the maximum length. The client sends it with one system call, because the server could close
+    // the connection before a second call.
     let endless = [b"GET / HTTP/1.1\r\nHost: h\r\nX: ", vec![b'x'; 20_000].as_slice()].concat();
     for (request, status) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "400 Bad Request"),
@@ -133,8 +133,8 @@ fn invalid_request_gets_an_error_response_and_closes() {
         let mut refused = connect(&plain);
         let answer = until_end(&mut refused, request);
         assert_eq!(answer, format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        // The origin has only one thread. When it answers this second connection, it has finished with the refused one,
-        // or waits for more bytes from it.
+        // An answer on another connection shows that the origin, which has only one thread, has handled all bytes that
+        // the refused client sent.
         expect(&mut connect(&plain), GET, OK);
         assert!(refused.take_error().unwrap().is_none(), "the connection was reset: bytes were left unread");
     }

@@ -49,10 +49,10 @@ fn tls_handshake_follows_directly_after_the_tcp_handshake() {
     }
 }
 
-/// The settings contain an address for TLS, where a server listens, and an address for plain connections, where none
-/// does.
+/// The settings contain an address for TLS, where a server listens, and one for plain connections, where no server
+/// listens. So the test fails if the client uses the wrong address.
 #[test]
-fn tls_connects_to_the_separate_tls_port() {
+fn tls_connection_uses_the_separate_tls_port() {
     let (server, transport) = secure("redis-port", None);
     let tls_addresses = Some(vec![server.start()]);
     let settings = Settings { tls_addresses, ..redis_service("127.0.0.1:1") };

@@ -1,4 +1,4 @@
-"""Targets that are compatible with MySQL, Redis or MongoDB: go-mysql-server, miniredis and FerretDB.
+"""Servers that are compatible with MySQL, Redis or MongoDB: go-mysql-server, miniredis and FerretDB.
 
 They lack some statements, sections of INFO, counters or roles of the original servers. If Go is installed, each is
 built once into the user's cache.

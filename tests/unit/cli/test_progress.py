@@ -1,4 +1,4 @@
-"""The displays of a run in progress, and the figures of their events."""
+"""The displays of a run in progress, and the figures in the events that they show."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def test_live_figures_after_the_last_round_equal_those_of_the_report(tmp_path: P
     assert {each.difference.rounds for each in last.effects} == {ROUNDS - 2}
     assert last.last_discarded is not None
     assert (last.last_discarded.round, last.last_discarded.cause) == (6, "the client did not use TLS")
-    # A disturbed round is recognized once there are enough others.
+    # The disturbed round is recognized, and then discarded, only once there are enough other rounds.
     assert last.discarded == 1 + len(run.plan.study.workloads)
 
 
-def test_figures_of_a_run_with_restarts_are_computed_over_starts_of_the_servers(tmp_path: Path) -> None:
+def test_live_figures_of_a_run_with_restarts_use_one_value_for_each_start_of_the_servers(tmp_path: Path) -> None:
     ledger, display = run_of(tmp_path, restarts="3"), Kept()
     replay = Replay(ledger)
     with replay.progress(display):
@@ -121,13 +121,14 @@ def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(t
         (LOOKS[0] - 0.1) * budget
     )
     precise = replay.plan.model_copy(update={"precision": 0.01, "fewest_rounds": 5})
-    # From a precision of 1.1 % to 1 %, the run needs 6 * 1.1^2 rounds.
+    # Intervals narrow with the square root of the number of rounds. To get from a precision of 1.1 % to 1 %, six rounds
+    # must become 6 * 1.1² = 7.3, so eight: two more.
     assert seconds_to_verdict(precise, pace, effects, 0.011, 0.9 * budget) == pytest.approx(2 * pace.round_seconds)
     exact = resolve(STUDY, Options(rounds="8"))
     assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0
 
 
-def test_unclear_effects_have_no_expected_verdict(tmp_path: Path) -> None:
+def test_no_time_of_a_verdict_is_predicted_for_unclear_effects(tmp_path: Path) -> None:
     events = replayed(run_of(tmp_path, factor=1.03, noise=0.3))
     rounds = [event for event in events if isinstance(event, RoundEvent)]
     assert all(event.verdict_seconds is None for event in rounds)

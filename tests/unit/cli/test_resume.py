@@ -187,7 +187,7 @@ def test_server_facts_are_compared_only_if_both_readings_have_them(found: dict[s
 def test_server_without_certificate_has_no_fingerprint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # The server closes the connection during the handshake, and later does not listen at all.
+        # At the first call the server closes the connection during the handshake. At the second call nothing listens.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
         assert read_certificate("127.0.0.1", port) == {}
@@ -225,7 +225,7 @@ def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tm
     records = [*ledger.records()]
     look = reopened(run, "4m").before.look_at_end
     assert look is not None
-    # Append what the continued run would write.
+    # Append the records that a resumed run would write.
     ledger.append(EnvironmentRecord(started=now(), facts={}, budget_seconds=240.0))
     ledger.append(look)
     for record in records:
@@ -237,7 +237,7 @@ def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tm
     measured = f"{duration(result.measured_seconds)} measured of a budget of {duration(240)}"
     assert document(result).subtitle.endswith(measured)
     assert "give a --budget above 240s" in refused(run, "--budget", "4m")
-    # A look (an interim analysis) after the last round ended the run, unless the run was interrupted.
+    # A run has ended early if its last analysis was an interim one (a look), unless it was interrupted.
     ledger.append(LookRecord(round=4, error_rate=0.006))
     ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=0.006))
     assert read_run(ledger).resolved_early
@@ -258,7 +258,7 @@ def test_complete_run_continues_with_a_larger_budget_and_half_of_the_remaining_e
     assert look.error_rate == pytest.approx(0.022)
     assert Looks(resumed.plan, 0.006 + look.error_rate).error_rate == pytest.approx(0.022)
     assert reopened(run, "5m").before.look_at_end == look, "nothing is written before the servers are known"
-    # Append what the continued run would write.
+    # Append the records that a resumed run would write.
     ledger.append(look)
     ledger.append(EndRecord(partial="interrupted", steal_share=0.0, error_rate=0.022))
     assert read_run(ledger).error_rate_spent == pytest.approx(0.028)

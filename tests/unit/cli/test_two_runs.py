@@ -63,7 +63,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def limited(ledger: Ledger, *limits: str) -> Result:
-    """Run `costof gate`. `limits` are pairs: the name of a metric, then its limit."""
+    """Run `costof gate`. `limits` alternate between metrics and their limits, such as `"app.query", "+10%"`."""
     pairs = zip(limits[::2], limits[1::2], strict=True)
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
@@ -84,7 +84,7 @@ def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one
     assert (both.exit_code, both.output.count("exceeded: 'connect and first query'")) == (4, 2)
 
 
-def test_limits_are_compared_with_the_bound_of_the_interval(measured: Ledger) -> None:
+def test_limit_is_kept_only_if_the_whole_interval_is_within_it(measured: Ledger) -> None:
     metric = "app.connect_and_first_query"
     cost = effect_of(analyse(measured), metric, "tls").difference
     nearly = limited(measured, metric, f"+{cost.high - 0.1 * (cost.high - cost.value):.6f}ms")
@@ -197,7 +197,7 @@ def test_equal_relative_cost_on_a_slower_machine_is_not_a_change(cores: dict[str
     assert change_of(compare_runs(first, slower)).verdict not in (Verdict.COSTS, Verdict.SAVES)
 
 
-def test_grown_cost_is_detected(cores: dict[str, Core]) -> None:
+def test_cost_that_is_larger_in_the_second_run_is_detected(cores: dict[str, Core]) -> None:
     grown = change_of(compare_runs(cores["first"], cores["dearer"]))
     assert grown.verdict is Verdict.COSTS
     assert grown.change.low <= 1.2 <= grown.change.high
@@ -345,7 +345,7 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect in runs with these ratios, which are passed in reverse order."""
+    """Return the history of one effect. `ratios` are those of successive runs, which are analysed newest first."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(

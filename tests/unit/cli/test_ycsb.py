@@ -333,5 +333,5 @@ def test_output_has_the_layout_of_ycsb(request: pytest.FixtureRequest) -> None:
     assert text == GOLDEN.read_text()
 
 
-def test_keys_are_those_of_every_ycsb_table() -> None:
+def test_generated_record_keys_equal_those_of_the_original_ycsb() -> None:
     assert [key_name(number) for number in (0, 1)] == ["user6284781860667377211", "user8517097267634966620"]

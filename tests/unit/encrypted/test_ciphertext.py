@@ -86,7 +86,7 @@ def opening(algorithm: Algorithm, data_key: bytes = bytes(16)) -> Opener:
 
 
 @given(ALGORITHMS, KEYS, st.integers(0, 2**32 - 1), st.binary(max_size=60), st.binary(max_size=300))
-def test_sealed_value_decrypts_to_the_original(
+def test_value_encrypted_as_documented_decrypts_to_the_original(
     algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes
 ) -> None:
     sealed = seal(algorithm, data_key, count, associated, text)
@@ -94,7 +94,9 @@ def test_sealed_value_decrypts_to_the_original(
 
 
 @given(ALGORITHMS, KEYS, st.binary(max_size=60), st.data())
-def test_any_flipped_bit_is_refused(algorithm: Algorithm, data_key: bytes, text: bytes, data: st.DataObject) -> None:
+def test_ciphertext_with_any_flipped_bit_is_refused(
+    algorithm: Algorithm, data_key: bytes, text: bytes, data: st.DataObject
+) -> None:
     sealed = bytearray(seal(algorithm, data_key, 7, b"column", text))
     bit = data.draw(st.integers(0, 8 * len(sealed) - 1))
     sealed[bit // 8] ^= 1 << bit % 8

@@ -141,7 +141,7 @@ def test_answer_replayed_within_one_session_is_refused(connection: encrypted.Con
 
 
 def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
-    """Rows that are never fetched are not decrypted, so their counts are skipped."""
+    """Each ciphertext contains a count. Rows that are never fetched are not decrypted, so their counts are skipped."""
     case = CASES["sm4-gcm, lengths"]
     definitions, rows = packets(case["definitions"]), packets(case["rows"])
     answers = {"first": rows[:4], "second": rows[4:], "again": rows[1:2]}

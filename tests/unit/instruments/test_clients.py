@@ -99,7 +99,7 @@ def test_pgbench_gets_its_connection_settings_as_environment_variables() -> None
     assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
-def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
+def test_pgbench_uses_only_existing_rows_even_on_a_single_connection() -> None:
     assert "--define=scale=0.25 " in argv(
         client_settings("pgbench", POSTGRES, load=ClientLoad("select-only", 8, 25_000))
     )
@@ -120,7 +120,7 @@ def test_wrk_sends_connection_close_if_the_arm_has_one_request_per_connection() 
     ]
 
 
-def test_body_and_headers_of_a_lab_are_sent() -> None:
+def test_load_generators_send_the_request_body_and_headers_of_the_service() -> None:
     service = HTTP.with_settings({"headers": ["Cookie: a=b"], "body": 'say "x"\n', "has_secrets": False})
     settings = client_settings("wrk", service)
     assert files(settings)["request.lua"].splitlines() == [
@@ -179,7 +179,7 @@ def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_knows(name: str) -> None:
+def test_settings_of_a_load_generator_hide_secrets_and_its_headline_figures_can_be_parsed(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
     shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
@@ -189,7 +189,7 @@ def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
-def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> None:
+def test_study_measured_by_pgbench_has_the_figures_that_pgbench_prints_as_metrics() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline
@@ -198,7 +198,7 @@ def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> No
     assert plan.study.workloads["client"].keeps_its_length
 
 
-def test_client_has_the_test_and_the_connections_that_the_study_names() -> None:
+def test_load_generator_runs_the_test_and_opens_the_connections_that_the_study_names() -> None:
     plan = resolve(load_study("mariadb-durability"), Options("quick", ["clients=1,32"], client="sysbench"))
     assert {plan.client_load(arm) for arm in plan.arms if arm.levels["clients"] == "32"} == {
         ClientLoad("oltp_insert", 32)

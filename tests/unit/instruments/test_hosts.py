@@ -135,7 +135,8 @@ def test_host_that_began_too_late_is_reported() -> None:
 
 
 def test_slice_that_hosts_did_not_measure_at_the_same_time_is_reported() -> None:
-    # The window of a host ends when it has finished its share of the operations, except a slow last operation.
+    # A host measures until the time of the slice is over or it has done its share of the operations. An operation that
+    # is still running then does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
@@ -143,7 +144,7 @@ def test_slice_that_hosts_did_not_measure_at_the_same_time_is_reported() -> None
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
-    # A host without a worker has an empty window, which is ignored.
+    # A host without workers measures nothing and is ignored.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
     assert not_simultaneous_reason([part(), part("load-2"), idle], 200, 1.0) is None
     assert not_simultaneous_reason([], 200, 1.0) is None
@@ -156,7 +157,7 @@ def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> No
 
     assert both(5000, 4800, 0, math.inf) is None
     assert both(5000, 4000, 0, math.inf) == "all hosts measured at the same time for only 80% of the slice"
-    # A program that is run again and again is still running when its seconds are over.
+    # A program that is repeated is measured until the time is over, here 0.5 s. Its last run may end later.
     assert both(1000, 1900, 1000, 0.5) is None
 
 
@@ -212,7 +213,10 @@ def test_studies_and_options_that_hosts_cannot_run_are_rejected_with_the_reason(
 
 
 def test_only_the_folder_instruments_hosts_imports_ray() -> None:
-    """The command imports nothing of this folder, which import-linter checks: a crash of Ray must not end a run."""
+    """The process of the command must not import Ray, because a crash of Ray must not end a run.
+
+    import-linter checks that the command imports nothing from this folder.
+    """
     using = {
         path.parent.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")

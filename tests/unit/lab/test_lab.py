@@ -234,7 +234,9 @@ def test_exhausted_addresses_are_reported(allocate: Callable[[str, int], object]
 
 
 @given(st.floats(0, 400), st.none() | st.floats(0.1, 10_000))
-def test_queue_holds_packets_in_flight_and_is_bounded(round_trip_ms: float, bandwidth_mbit: float | None) -> None:
+def test_queue_of_a_link_has_room_for_packets_in_flight_and_is_bounded(
+    round_trip_ms: float, bandwidth_mbit: float | None
+) -> None:
     packets = queue_for(round_trip_ms, bandwidth_mbit)
     assert 100 <= packets <= 10 * QUEUE_PACKETS
     if bandwidth_mbit is not None and packets < 10 * QUEUE_PACKETS:

@@ -64,7 +64,7 @@ def test_printed_form_of_a_parsed_url_contains_no_password() -> None:
         assert SECRET not in repr(parsed) + str(parsed)
 
 
-def test_message_leaves_out_settings_without_a_value() -> None:
+def test_message_to_an_instrument_omits_settings_without_a_value() -> None:
     plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
     assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]
@@ -139,8 +139,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
 @pytest.mark.parametrize(
     ("record", "engine"),
     [
-        # `pip install --user` puts the engine next to the scripts, as in a virtual environment, but not next to the
-        # interpreter.
+        # `pip install --user` puts the engine into the folder of scripts, in which there is no interpreter.
         ("../../../bin/costof-engine,,\n", "bin/costof-engine"),
         # `pip install --target` moves the engine, but RECORD has its path before the move.
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),

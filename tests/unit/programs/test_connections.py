@@ -1,4 +1,4 @@
-"""Parsing of targets' URLs, which never shows a secret; passwords; and markers of runs on a target."""
+"""URLs of targets, passwords, and markers of runs on a target. No error or printed URL shows a secret."""
 
 from __future__ import annotations
 

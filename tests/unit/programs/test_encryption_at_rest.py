@@ -1,4 +1,4 @@
-"""Encryption at rest: what the search for a canary proves, and key files that a server must not use."""
+"""Encryption at rest: the search for a known text (canary) in files, and key files that a server must not use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from costof.programs.postgres import file_system
 EVERYWHERE = ["data/costof/canaries.ibd", "data/ib_logfile0", "temporary/#7 (deleted) 31", "data/binlog.000001"]
 
 
-def test_canary_must_be_readable_exactly_in_the_stores_without_encryption() -> None:
+def test_canary_must_be_readable_in_unencrypted_files_and_in_no_encrypted_file() -> None:
     assert contradiction([], EVERYWHERE) is None
     assert contradiction(list(FILES), []) is None
     for store, name in zip(FILES, EVERYWHERE, strict=True):

@@ -180,7 +180,7 @@ def test_prediction_adds_only_the_round_trip_time_that_exceeds_the_measured_one(
     assert predicted(result, CONNECTION).difference.value == pytest.approx(1.4 + 1.5, rel=0.02)
 
 
-def test_reports_say_from_what_an_effect_is_predicted() -> None:
+def test_reports_say_from_which_measurements_an_effect_is_predicted() -> None:
     result = result_of("distance=2", FAR_AWAY)
     (text,) = (text for text in sentence_texts(result.answer, "answer") if ", 2 ms away (predicted " in text)
     assert text.startswith("TLS (modern suite, as served) ")
@@ -192,7 +192,7 @@ def test_reports_say_from_what_an_effect_is_predicted() -> None:
 
 
 def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None:
-    """Regression: it had the times measured here, and did not say so."""
+    """Regression: the answer had the times at the measured distance, and did not say so."""
     summary = result_of("distance=2", FAR_AWAY).summary
     assert "+90.4 %) to a new connection 2 ms away" in spaced(summary.verdict)
     times = [figure for figure in summary.figures if figure.unit == "ms"]
@@ -204,7 +204,7 @@ def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None
 def test_answer_says_that_a_prediction_needs_more_open_connections_than_measured() -> None:
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
-    # 300 connections a second with 3 + 20 round trips each.
+    # 300 connections a second, each open for 3 + 20 round trips.
     assert "Clients would hold about 1,1" in text
     assert "connections at once; this run measured at most 96." in text
 

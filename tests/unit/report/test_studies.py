@@ -80,7 +80,7 @@ def test_cost_model_from_a_far_link_subtracts_the_measured_round_trip_time() -> 
     assert own.value == pytest.approx(OWN["tls"], abs=0.1)
 
 
-def test_report_of_a_run_with_rounds_option_names_them_and_no_budget() -> None:
+def test_report_of_a_run_with_option_rounds_names_the_number_of_rounds_and_no_budget() -> None:
     plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
     result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.1))
     assert (result.rounds, result.requested_rounds, result.target_precision) == (6, 6, None)
@@ -216,7 +216,7 @@ def test_shares_of_throttling_and_steal_match_the_simulation() -> None:
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_contexts_are_described_in_words_and_published_figures_are_only_with_theirs() -> None:
+def test_contexts_are_described_in_words_and_have_only_the_figures_published_for_them() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -289,7 +289,7 @@ def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result) -> N
         assert [name for name, each in true.items() if not near(value_of(encrypted, name, arm).mean, each)] == []
 
 
-def test_steps_of_the_breakdown_equal_the_costs_of_the_simulated_run(encrypted: Result) -> None:
+def test_breakdown_of_a_cost_into_steps_equals_the_costs_of_the_simulation(encrypted: Result) -> None:
     for context in ("", "terminals-16"):
         steps = [step for step in encrypted.sections.breakdown if step.context == context]
         assert [step.label for step in steps] == ["the gateway's presence", *SHARES]

@@ -1,4 +1,4 @@
-"""The section about another version of the server finds a known change between two versions on every arm."""
+"""The section on upgrades: it compares two versions of a server on every arm, and finds a simulated change."""
 
 from __future__ import annotations
 

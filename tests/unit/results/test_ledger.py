@@ -45,7 +45,7 @@ def test_plan_is_read_back_unchanged_and_without_passwords(ledger: Ledger, plan:
     assert "hunter2" not in (ledger.folder / PLAN).read_text()
 
 
-def test_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
+def test_ledger_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.append(EndRecord(partial=None, steal_share=0.0))
     with (ledger.folder / SLICES).open("a") as file:
@@ -93,7 +93,7 @@ def test_discarded_run_without_slices_leaves_no_folder(ledger: Ledger) -> None:
     assert not ledger.folder.exists()
 
 
-def test_runs_of_the_same_second_get_different_folders(
+def test_runs_started_in_the_same_second_get_different_folders(
     tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

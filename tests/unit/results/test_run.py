@@ -107,7 +107,7 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
 
 
 def with_load(slices: Slices, rounds: set[int], **load: float) -> Slices:
-    """Return the slices with additional load a second in these rounds."""
+    """Return the slices with other load in these rounds, given per second, such as `foreign_cpu_seconds=0.5`."""
 
     def changed(record: SliceRecord) -> SliceRecord:
         seconds = record.answer.elapsed_ns / 1e9 if record.round in rounds else 0.0
@@ -129,7 +129,7 @@ def test_round_disturbed_by_other_programs_is_discarded(quiet: Slices, kind: str
 def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> None:
     disturbed = discarded(with_load(quiet, EVERY_ROUND, foreign_cpu_seconds=0.6))
     assert (disturbed.discarded, disturbed.typical_share) == (frozenset(), pytest.approx(0.3))
-    # The readings include preparing the slice, which may take longer than the slice itself.
+    # The load is read before the slice is prepared and after it, so it may cover much more time than the slice.
     with_longer_readings = [
         record.model_copy(update={"observed_seconds": 4 * record.answer.elapsed_ns / 1e9}) for record in quiet
     ]
@@ -146,7 +146,7 @@ def test_disturbed_rounds_are_kept_if_many_rounds_are_disturbed_or_the_run_is_sh
 
 
 def test_round_in_which_only_a_slice_was_slow_is_kept(quiet: Slices) -> None:
-    """The slow slice may be the cost that the study is to measure."""
+    """The slice may be slow because of the protection, and that is what the study measures."""
     slow = [
         record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})
         if record.round == 5
@@ -187,7 +187,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger without the servers' CPU time in its first `rounds`, as measured without --server-cpu."""
+    """Return the ledger without the servers' CPU time in its first `rounds`, as if it was resumed with --server-cpu."""
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -274,7 +274,7 @@ def test_interval_over_starts_covers_the_truth_in_95_percent_of_runs(starts: int
 
 
 def test_interval_over_rounds_instead_of_starts_has_too_little_coverage() -> None:
-    """This shows that the test above can fail."""
+    """This shows that the previous test would detect a wrong interval."""
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
@@ -332,7 +332,7 @@ def estimates(found: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("study", EVERY_SECTION)
-def test_estimates_of_a_run_with_restarts_are_computed_over_starts(study: str) -> None:
+def test_estimates_of_a_run_with_restarts_use_one_value_for_each_start_of_the_servers(study: str) -> None:
     plan = plan_of(study, restarts="5")
     result = fake_result(plan, TRUTHS.get(study, Truth()), rounds=3, noise=Noise(0.01))
     assert {each["rounds"] for each in estimates(json.loads(result.model_dump_json()))} == {5}
@@ -393,7 +393,7 @@ def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_s
     assert "times as wide" not in render_markdown(failed)
 
 
-def test_run_that_was_continued_after_its_end_has_intervals_as_strict_as_its_verdicts(tmp_path: Path) -> None:
+def test_intervals_of_a_run_continued_after_its_end_are_widened_and_the_report_says_so(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
     once = build_core(read_run(ledger), "run")
     ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
@@ -504,7 +504,7 @@ def test_longer_tail_is_reported_although_the_mean_is_equal() -> None:
 
 
 def curve_sentence(result: Result) -> str:
-    """Return the sentence about the curve of a query on the wire."""
+    """Return the report's sentence about the cost of a query, measured by the engine, at each percentile."""
     lines = spaced(render_markdown(result)).splitlines()
     (text,) = (
         line

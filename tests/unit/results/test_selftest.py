@@ -1,4 +1,4 @@
-"""Tests of the judgement of a self-test, on simulated runs in which verdicts or intervals are right or wrong."""
+"""Tests of whether `costof selftest` passes, on simulated runs whose verdicts or intervals are right or wrong."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ COSTLY = ("all", "some", "spells")
 
 
 class KnownDelays(Truth):
-    """Requests that the relay holds. `uncounted` are further times, by arm, which it does not count.
+    """Simulated requests through a relay that holds each request for a time, and reports this time as the known cost.
 
-    In one slice of the last arm it holds requests for `stall_ms` more, and counts that.
+    `uncounted` has further times in ms by arm, which the relay does not report. In one slice of the last arm the relay
+    holds requests for further `stall_ms`, and reports them.
     """
 
     def __init__(self, uncounted: Mapping[str, float], stall_ms: float) -> None:
@@ -90,7 +91,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
 
 
 def test_selftest_passes_if_only_one_stall_of_the_relay_made_an_undetected_cost_large(tmp_path: Path) -> None:
-    """Regression: one slice in which the relay itself had to wait for a core made the known cost large."""
+    """Regression: the known cost was taken for large because of one slice in which the relay waited for a core."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
     assert answer.passed, answer.wrong
@@ -116,6 +117,5 @@ def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
 def test_verdict_on_a_known_cost_is_judged_by_its_size(
     ratio: float, large: bool, verdict: Verdict, expected: Outcome
 ) -> None:
-    """The margin is 5 %."""
     interval = Estimate(value=ratio, low=0.0, high=1.0, rounds=20)
     assert outcome_of(False, ratio, ratio, interval, verdict, large, margin=0.05)[0] is expected

@@ -1,4 +1,4 @@
-"""The rates of a sweep's slices."""
+"""The load (operations a second) that a sweep, a search for the capacity, chooses for each of its slices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_warm_up_of_a_sweep_finds_each_arms_capacity_and_the_first_round_is_near
         search.add(key, Observation(-1, rate.per_second, 1000, late))
     for key, rate in search.round(0, keys(search), 2.0):
         capacity = CAPACITIES[search.plan.original(search.plan.arm(key.arm)).protection]
-        # Half of the remaining range, and the distance between the rates of a round.
+        # The search ends within a factor of CLOSE, and the rates of a round are up to 7 % around the capacity found.
         assert abs(math.log(rate.per_second / capacity)) <= math.log(CLOSE) + 0.07
 
 
@@ -50,6 +50,6 @@ def test_repeated_round_of_a_sweep_replaces_the_slices_of_its_first_attempt() ->
 def test_warm_up_of_a_sweep_ends_even_if_no_slice_has_a_result() -> None:
     search = rates()
     measured = [key.arm for key, _ in search.round(-1, keys(search), 2.0)]
-    # From 100 to 3,000 a second, six halvings leave a range of less than 10 %.
+    # The warm-up halves the range from 100 to 3,000 a second six times for each arm. Then it is narrower than 10 %.
     assert measured == ["plain", "tls"] * 6
     assert all(LEAST <= rate.per_second <= MOST for _, rate in search.round(0, keys(search), 2.0))

@@ -49,19 +49,19 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
     [
         (TLS, EVIDENCE, increase(51, v3=51), None),
         (PLAIN, PLAIN_EVIDENCE, increase(50, v3=1), None),
-        # Evidence of the client differs from the settings.
+        # The evidence of the client differs from the settings of the arm.
         (TLS, tls_evidence(protocol=None), increase(50, v3=50), "did not use TLS"),
         (TLS, tls_evidence(protocol="TLSv1.2"), increase(50, v3=50), "TLSv1.2"),
         (TLS, tls_evidence(verified=False), increase(50, v3=50), "did not verify"),
         (TLS, tls_evidence(resumed=3), increase(50, v3=50), "3 of 50 handshakes were resumed"),
         (RESUMED, tls_evidence(resumed=49), increase(50, v3=50), "49 of 50 handshakes were resumed"),
         (PLAIN, tls_evidence(protocol="TLSv1.3"), increase(50), "TLS"),
-        # Counters of the server differ from the evidence of the client.
+        # The counters of the server differ from the evidence of the client.
         (TLS, EVIDENCE, increase(20, v3=20), "only 20 of 50 connections"),
         (TLS, EVIDENCE, increase(90, v3=90), "the client opened 50"),
         (TLS, EVIDENCE, increase(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
         (PLAIN, PLAIN_EVIDENCE, increase(50, v3=50), "TLS"),
-        # Counters of a target include connections of other clients.
+        # The counters of a target may also include connections of other clients, but not fewer than the arm made.
         (TLS, EVIDENCE, increase(90, shared=True, v3=90), None),
         (PLAIN, PLAIN_EVIDENCE, increase(90, shared=True, v3=40), None),
         (TLS, EVIDENCE, increase(20, shared=True, v3=20), "only 20 of 50 connections"),
@@ -79,7 +79,7 @@ def test_evidence_that_contradicts_the_settings_of_the_arm_is_a_mismatch(
     assert reason is None if message is None else message in (reason or "")
 
 
-def test_server_may_count_more_connections_than_an_application_driver_opened_clients() -> None:
+def test_server_may_count_several_connections_for_each_client_of_an_application_driver() -> None:
     assert mismatch(TLS, "app", answer(clients=12, connections=24), increase(40, v3=40)) is None
 
 
@@ -134,12 +134,12 @@ def test_change_of_a_counter_is_unknown_unless_both_readings_have_it() -> None:
 @pytest.mark.parametrize(
     ("evidence", "counted", "usable", "warning"),
     [
-        # The counter does not change, or TLS ends at a proxy in front of the server.
+        # A counter that never changes is ignored: it is broken, or TLS ends at a proxy in front of the server.
         (EVIDENCE, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
         ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
-        # The counter works, so the other connections were made without TLS.
+        # The counter has changed once, so it works, and the other 49 connections were without TLS.
         (EVIDENCE, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
-        # The client has no evidence of TLS, or made no connections.
+        # A counter of 0 is right if the client did not use TLS or made no connections.
         ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],

@@ -57,7 +57,10 @@ class FakeInstrument:
 
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FakeInstrument]:
-    """Return the list of started engines, with the installed one and one for each library available."""
+    """Replace the engines by fake ones, and return the list of those started by the test.
+
+    There is a fake for the installed engine, and one for each TLS library.
+    """
     started: list[FakeInstrument] = []
 
     def engine(prefix: object, library: str = "") -> AbstractContextManager[FakeInstrument]:

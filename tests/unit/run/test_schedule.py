@@ -50,10 +50,11 @@ def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, ro
     measured = [arm for order in rows for arm in order]
     follows = Counter(pairwise(measured))
     counts = [follows[one, other] for one in set(measured) for other in set(measured)]
-    # With two arms, the previous round determines the order. With more arms, several orders are equally balanced.
+    # With two arms the order follows from the previous round. With more arms the choice is random between orders that
+    # are equally balanced, so counts may differ more.
     assert max(counts) - min(counts) <= (1 if arms == 2 else 3)
     itself = [follows[arm, arm] for arm in set(measured)]
-    # The first arm of the first round has no predecessor, and the last arm of the last round no successor.
+    # Differences remain, because the first slice of the run follows none, and none follows the last slice.
     assert max(itself) - min(itself) <= 2
 
 
@@ -80,7 +81,7 @@ def test_round_measures_every_arm_once_in_an_order_determined_by_the_seed() -> N
     assert [other.round(number, workloads) for number in range(2)] == [first, second]
     assert first != second
     assert sorted(key[:2] for key in first) == sorted((workload, arm) for workload in workloads for arm in ARMS)
-    # The arms of a workload follow each other, so that pairs are close in time.
+    # All arms of a workload are measured one after the other, so that the slices that are compared are close in time.
     assert [key.workload for key in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in ARMS]
 
 
@@ -107,7 +108,7 @@ def test_slices_follow_a_slice_of_the_same_protection_equally_often_for_all_prot
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The replicate has the same protection as the control.
+    # The replicate is a second, identical copy of the control, so both count as "plain".
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)
@@ -122,7 +123,7 @@ def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_level_of_a_slow_factor_changes_only_once_in_a_round() -> None:
+def test_level_of_a_factor_that_is_slow_to_change_changes_only_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
@@ -173,8 +174,10 @@ def budgeted(seconds: int = BUDGET_ROUNDS) -> Plan:
 def simulate_with_looks(
     chance: np.random.Generator, cost: float, spread: float, arms: int = 4
 ) -> tuple[int, list[Contrast], float]:
-    """Simulate a run with interim analyses and rounds of one second. Return the number of rounds, the last contrasts
-    and their error rate."""
+    """Simulate a run with interim analyses, in which a round takes a second.
+
+    Return the number of rounds, the effects (contrasts) at the end, and the error rate of their intervals.
+    """
     looks, logs = Looks(budgeted()), chance.normal(math.log(cost), spread, (arms, BUDGET_ROUNDS))
     for rounds in range(2, BUDGET_ROUNDS + 1):
         rate = looks.due(rounds, float(rounds))
@@ -280,7 +283,7 @@ def test_slice_is_longer_if_its_operations_vary_more() -> None:
     assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
-def test_slice_of_a_slow_arm_has_two_operations_of_each_worker() -> None:
+def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
     chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}
@@ -299,7 +302,8 @@ def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() ->
 @pytest.mark.parametrize(
     ("plan", "operation_ms", "spread"),
     [
-        # In the first case slices would have to be longer than planned; in the other two the number of rounds is fixed.
+        # First case: operations scatter so much that slices would have to be longer than planned. Other cases: a fixed
+        # number of rounds.
         (PLAN, 0.001, 3.0),
         (resolve(STUDY, QUICK(rounds="5")), 1.0, 0.05),
         (resolve(STUDY, Options("published")), 1.0, 0.05),
@@ -339,7 +343,7 @@ def test_shortened_slice_has_at_least_one_operation() -> None:
 
 
 def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_operations() -> None:
-    """A slice is as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
+    """All slices last as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
     size = choose_sizes(exact, warm_up(exact, 1.0))["wire_query"]
@@ -352,7 +356,7 @@ def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_oper
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """Each of the three hosts runs the program once. A program that runs repeatedly ends by time."""
+    """Three hosts run the program of `once` once each, and repeat that of `again` until its time is over."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))

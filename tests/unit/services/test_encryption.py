@@ -1,4 +1,4 @@
-"""Column encryption: the rules of a share of columns, and the verification of an arm by counts and a row sample."""
+"""Column encryption: rules for a percentage of the columns, and verification of arms by counts and sample rows."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
 @pytest.mark.parametrize(
     ("stored", "rows", "more", "encrypted", "mismatch"),
     [
-        # In its own column, even a short plaintext value is found.
+        # The plaintext "18" is too short to be searched for in all bytes, but it is found in its own column.
         (STORED, {**RECEIVED, NUMBER: [b"\x01aaaa", b"18"]}, b"", ENCRYPTED, "customer.c_id came in plaintext"),
         (
             STORED,
@@ -129,7 +129,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
             {PHONE},
             "plaintext of customer.c_phone was among the bytes received",
         ),
-        # A value that is also in an unencrypted column may be among the bytes received.
+        # The plaintext of an encrypted column may be received if an unencrypted column has the same value.
         (SAME, {**SAME, NAME: [b"\x01xxxxxxxx"]}, b"", {NAME}, None),
         (
             STORED,
@@ -162,7 +162,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (GCM, 500, 499, 0, "the gateway encrypted 500 values, the driver decrypted 499"),
         (GCM, 500, 499, 1000, None),
         (GCM, 1600, 500, 1000, "the gateway encrypted 1,600 values, the driver decrypted 500"),
-        # Unread values cannot explain that more values were decrypted than encrypted.
+        # Some encrypted values may never be read. That does not explain why more are decrypted than encrypted.
         (GCM, 499, 500, 1000, "the gateway encrypted 499 values, the driver decrypted 500"),
         (GCM, 0, 0, 0, "the gateway encrypted nothing"),
         (CONTROL, 0, 0, 0, None),

@@ -1,4 +1,4 @@
-"""URLs of a user's own balancer: parsing, errors, and the service of such a target."""
+"""The URLs of a user's own balancer, and the service that measures it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parsed(url: str, scheme: str = "https") -> Place:
     return parse_url(url, scheme, STUDY)
 
 
-def test_each_arm_uses_the_url_with_its_transport() -> None:
+def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -> None:
     plan = plan_of()
     control, protected = (sent(opened().endpoint(plan.arms[place])) for place in (0, 2))
     for end, address, host in (
@@ -50,7 +50,7 @@ def test_each_arm_uses_the_url_with_its_transport() -> None:
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_target_is_measured_with_client_levels_as_chosen_and_server_levels_as_served() -> None:
+def test_levels_of_the_client_apply_to_a_target_and_levels_of_the_server_are_named_as_served() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))

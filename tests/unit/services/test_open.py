@@ -119,7 +119,7 @@ def test_lab_pooler_in_front_of_a_target_is_refused_with_an_alternative() -> Non
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_levels_not_offered_are_omitted_on_a_target(
+def test_levels_that_a_target_does_not_offer_are_omitted(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)

@@ -1,4 +1,4 @@
-"""Trees of sync sources in a replica set, and the evaluation of members' readings."""
+"""Replication trees (which member replicates from which), and figures computed from the states of the members."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def member(source: str | None, state: str = "SECONDARY", applied_ms: float = 100
 
 
 def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
-    """Return the readings of a set of three members, in which secondary-1 follows the primary and hidden follows
-    secondary-1."""
+    """Return the readings of a set of three members: `secondary-1` replicates from the primary, and `hidden` from
+    `secondary-1`."""
     members = {
         "primary": member(None, "PRIMARY"),
         "secondary-1": member("primary", applied_ms=990.0, fetched=fetched),
@@ -122,7 +122,7 @@ def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     assert "the sync tree was" in (tree_mismatch(expected, other, other) or "")
 
 
-def test_oplog_bytes_count_direct_followers_of_the_primary_during_the_slice() -> None:
+def test_oplog_bytes_are_those_that_members_fetched_from_the_primary_during_the_slice() -> None:
     figures = replication_figures(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
     assert (figures["oplog_bytes_sent"], figures["hops_to_majority"]) == (100.0, 1.0)
     assert figures["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)

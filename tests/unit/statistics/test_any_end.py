@@ -1,4 +1,7 @@
-"""Tests of intervals of runs that end because of their figures, on simulated runs with a known cost."""
+"""Tests of intervals in runs that end when their figures look convincing, on simulated runs with a known cost.
+
+Stopping at such a moment favours wrong figures, so the intervals must be wider than usual.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,15 @@ from costof.statistics.any_end import widening, widening_to
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Numbers, t_quantile
 
 RUNS, ROUNDS = 4000, 60
-#: The number of rounds after which each run ends, and how many times as wide its interval is.
+#: For each run: the number of rounds after which it ends, and the factor by which its interval is then widened.
 Ends = tuple[npt.NDArray[np.int64], Numbers]
 
 
 class Simulated:
-    """Runs whose rounds differ by 1 around the cost: middle and half-width of the interval after each round."""
+    """Runs whose rounds scatter around the cost with a standard deviation of 1.
+
+    `middle` and `half` are middle and half-width of the interval of each run after each round.
+    """
 
     def __init__(self, cost: float, rounds: int) -> None:
         differences = np.random.default_rng(round(1000 * cost) + 1).normal(cost, 1.0, (RUNS, rounds))
@@ -54,7 +60,7 @@ def planned(runs: Simulated) -> Ends:
 
 
 def precise(runs: Simulated) -> Ends:
-    """Runs end after three rounds in a row with a precision that takes about 30 rounds (--precision)."""
+    """Runs with --precision end after three successive rounds with a narrow interval: here after about 30 rounds."""
     narrow = runs.half <= 0.37
     steady = narrow[:, 9:] & narrow[:, 8:-1] & narrow[:, 7:-2]
     steady[:, -1] = True
@@ -62,13 +68,13 @@ def precise(runs: Simulated) -> Ends:
 
 
 def stopped(runs: Simulated) -> Ends:
-    """Runs end by Ctrl-C as soon as the displayed interval excludes 0, and keep that interval."""
+    """A user ends each run by Ctrl-C as soon as its interval excludes 0. The interval is not widened."""
     convincing = [runs.convinces(rounds) for rounds in range(FEWEST_ROUNDS, ROUNDS)]
     return np.argmax([*convincing, np.ones(RUNS, bool)], axis=0) + FEWEST_ROUNDS, np.ones(RUNS)
 
 
 def stopped_and_widened(runs: Simulated) -> Ends:
-    """Runs end like `stopped`, and their reports widen the interval."""
+    """A user ends the runs as in `stopped`, but reports widen the intervals."""
     ends, _ = stopped(runs)
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
@@ -78,7 +84,7 @@ CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 
 def continued(runs: Simulated) -> Ends:
-    """Runs are continued until the interval excludes 0. Their reports widen the interval."""
+    """A user continues each run, up to twice, until its interval excludes 0. Reports widen the intervals."""
     times = {rounds: widening_to(1 - rate, rounds, rounds - 1.0) for rounds, rate in CONTINUED.items()}
     convincing = [runs.convinces(*each) for each in times.items()]
     ends = np.select(convincing, [*times], [*times][-1])
@@ -89,7 +95,10 @@ COSTS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 def worst(ending: Callable[[Simulated], Ends]) -> tuple[float, float]:
-    """Return the lowest share of intervals that contain the cost, over all costs, and the share of false costs."""
+    """Return the share of intervals that contain the true cost, for the cost with the lowest share.
+
+    Also return the share of runs without a cost whose interval excludes 0.
+    """
     most = max(CONTINUED) if ending is continued else ROUNDS
     runs = {cost: Simulated(cost, most) for cost in COSTS}
     return min(each.held(ending(each)) for each in runs.values()), runs[0.0].claims(ending(runs[0.0]))
@@ -108,7 +117,7 @@ def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_r
 
 
 def test_ordinary_intervals_of_runs_stopped_at_a_convincing_figure_claim_false_costs() -> None:
-    """This shows that the test above can fail."""
+    """This shows that the previous test would fail without wider intervals."""
     held, false = worst(stopped)
     assert held < 0.75
     assert false > 0.25
@@ -120,7 +129,7 @@ def test_intervals_that_hold_at_any_end_are_wider_by_a_known_factor(rounds: int,
 
 
 def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
-    """At its ends, the density of t with an effect from a standard normal distribution is 20 times that without."""
+    """At the interval's ends, t is 20 times as likely with a (standard normal) random effect as without an effect."""
     rounds, freedom = 12, 11.0
 
     def density(t: float) -> float:

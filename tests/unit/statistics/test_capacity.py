@@ -58,7 +58,7 @@ def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
     assert held >= 34
 
 
-def test_values_of_rounds_have_the_capacity_of_all_rounds_as_their_mean() -> None:
+def test_geometric_mean_of_the_capacities_of_rounds_equals_the_capacity_over_all_rounds() -> None:
     observations = run(np.random.default_rng(4), 8, CAPACITY)
     values = by_round(observations, SHARE, CAPACITY)
     assert np.exp(np.mean(np.log([*values.values()]))) == pytest.approx(crossing(observations, SHARE, CAPACITY))

@@ -31,7 +31,7 @@ def stalling_run(
     noise: float = 0.05,
     noise_factor: float = 1.0,
 ) -> list[list[float]]:
-    """Return the logarithms of the times of an arm, its control and the replicate, by round.
+    """Return the logarithms of the times of an arm, its control and the control's identical copy, by round.
 
     A share `arm_share` of the arm's slices takes `times` as long, and so does a share `common_share` of the slices
     of all three. The arm's noise is `noise_factor` times that of the others.
@@ -104,14 +104,14 @@ Times = np.ndarray
 
 
 def slices(times: Times) -> Slices:
-    """Return the histograms of operations `[round, operation]`."""
+    """Return the histograms of the operation times `[round, operation]`."""
     places = np.minimum(np.searchsorted(VALUES, times), len(VALUES) - 1)
     counts = np.array([np.bincount(row, minlength=len(VALUES)) for row in places], dtype=float)
     return Slices(np.arange(len(times)), VALUES, counts)
 
 
 def measured(chance: np.random.Generator, rounds: int = 40, operations: int = 200) -> Times:
-    """Return operations on a busy machine: slices differ in speed, and some of their operations stall."""
+    """Return times `[round, operation]` on a busy machine: slices differ in speed, and some operations stall."""
     level = chance.normal(0, 0.3, (rounds, 1))
     stalling = chance.exponential(0.04, (rounds, 1))
     stalled = chance.random((rounds, operations)) < stalling
@@ -131,7 +131,7 @@ def test_cost_of_one_operation_in_ten_is_detected_despite_the_noise_of_a_busy_ma
     found = [simulate(chance, lambda times: times + (chance.random(times.shape) < 0.1)) for _ in range(SLOW_RUNS)]
     detected = [each for each in found if each is not None]
     assert len(detected) / SLOW_RUNS >= 0.95
-    # In slow slices the cost is too small to make an operation slow.
+    # The share found is below 10 %, because in slow slices the cost is small compared with the other times.
     assert 0.06 <= np.median([each.share - each.usual for each in detected]) <= 0.1
 
 
@@ -165,14 +165,16 @@ SPREAD = 0.05
 def carry_over_run(
     arms: int, switch: float, seed: int, drop: float = 0.0
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
-    """Return the logarithm, round and arm of each slice, and whether another arm was measured before it. A change of
-    arm adds `switch`."""
+    """Return four lists about slices: logarithm of the time, round, arm, and whether the slice before had another arm.
+
+    In the latter case, `switch` is added to the logarithm. `drop` is the share of slices that are missing.
+    """
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []
     for number in range(ROUNDS):
         row = orders.next(names, last)
         last = row[-1]
-        # The replicate follows the control directly.
+        # Arm 0 is measured twice in succession: as the control, and as its identical copy.
         slices += [(number, arm) for name in row for arm in ([0, 0] if name == "0" else [int(name)])]
     logs, rounds, kinds, other = [], [], [], []
     for (_, before), (number, arm) in pairwise(slices):
@@ -203,7 +205,7 @@ def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> Non
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_another_arm() -> None:
+def test_carry_over_is_none_if_an_arm_always_or_never_follows_another_arm() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
@@ -211,8 +213,8 @@ def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_anot
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: bool) -> None:
-    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm, or each arm has its own effect on the next
-    slice."""
+    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time. If `lasting`, each arm instead adds
+    another amount to the slice after it."""
     runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))

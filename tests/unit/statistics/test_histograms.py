@@ -110,7 +110,7 @@ def bucket_counts(operations: Numbers) -> Numbers:
 
 
 def simulate_rounds(chance: np.random.Generator, rounds: int, times: float, shared: Numbers) -> Numbers:
-    """Return log-normal operation times. Each round has a factor, of which the part `shared` is common to all arms."""
+    """Return log-normal operation times. Each round has a factor, part of which is `shared` by all arms."""
     arm_part = chance.normal(0, 0.05, rounds)
     return np.exp(math.log(times) + (shared + arm_part)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
 

@@ -26,8 +26,8 @@ TRUE_RATIO = 1.10
 def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
     """Return the times of control and arm on a shared machine, one row for each run.
 
-    The base drifts like a random walk with noise of 3 %. One slice in ten is slower, as is the case after disturbed
-    rounds were discarded.
+    Both drift together as a random walk, and each slice has noise of 3 %. One slice in ten is slower, as in real runs
+    whose disturbed rounds were discarded.
     """
     shape = (runs, rounds)
     drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)
@@ -84,13 +84,13 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
 
 
 def test_interval_of_unpaired_rounds_rarely_contains_the_truth() -> None:
-    """This shows that the test of coverage above can fail."""
+    """This shows that the previous test of coverage would detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
 
 def test_stopping_at_the_requested_precision_keeps_the_coverage_of_intervals() -> None:
-    """Runs end by the stop rule for precision."""
+    """Each run ends as soon as its interval is as narrow as requested."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
     logs = np.log(arm / control)
@@ -171,8 +171,10 @@ def test_saving_by_a_cheaper_connection_has_no_end_unless_operations_become_slow
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000) -> tuple[float, float]:
-    """Return the coverage of simulated moderated intervals against one control, and their width relative to those of
-    Student's t."""
+    """Return the coverage of intervals with moderated variances, and their width relative to Student's intervals.
+
+    Moderated variances are those of all arms, shrunk towards each other. All arms are compared with one control.
+    """
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
     for _ in range(runs):
@@ -201,7 +203,7 @@ def test_moderated_variances_make_intervals_narrower_and_keep_their_coverage(
 
 
 def test_moderated_variances_narrow_intervals_of_six_rounds_by_a_third_at_high_confidence() -> None:
-    """At the confidence level of many comparisons, few degrees of freedom widen intervals most."""
+    """Many comparisons need a high confidence level, at which intervals with few degrees of freedom are very wide."""
     held, width = share_and_width(4, 6, 0.0, 0.999, runs=500)
     assert held > 0.997
     assert width < 0.7
@@ -222,7 +224,7 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
     ("rounds", "noise"), [(6, 0.3), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(6, 0.02), (20, 0.3)])]
 )
 def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
-    """The share is 24 % of a whole whose rounds scatter by `noise`; an unbounded interval counts as containing it."""
+    """The true share is 24 %, and `noise` is the scatter of rounds. A share without an interval counts as covered."""
     chance, held = np.random.default_rng(rounds), 0
     for _ in range(1000):
         wholes = chance.normal(1.0, noise, rounds)

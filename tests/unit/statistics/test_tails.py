@@ -1,4 +1,4 @@
-"""Tests of the band of costs at all percentiles, on simulated runs whose true costs are known."""
+"""Tests of the confidence band around the cost at each percentile, on simulated runs with known true costs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from costof.statistics.tails import (
 )
 
 USUAL_NS, SPREAD = 100_000.0, 0.3
-#: Spread of rounds, which arm and control share, and of slices.
+#: Standard deviations of the logarithms of times: between rounds (the same for arm and control), and between slices.
 ROUNDS_DIFFER, SLICES_DIFFER = 0.05, 0.03
 Pays = Callable[[np.random.Generator, int], Numbers]
 
@@ -31,12 +31,12 @@ def all_pay(chance: np.random.Generator, count: int) -> Numbers:
 
 
 def few_pay(chance: np.random.Generator, count: int) -> Numbers:
-    """Return the costs of operations of which one in ten pays."""
+    """Return the added times in ns of operations, of which one in ten takes longer."""
     return np.where(chance.random(count) < 0.1, 100_000.0, 0.0)
 
 
 def true_costs(percentiles: Numbers, share: float, cost: float) -> Numbers:
-    """Return the true cost at percentiles if a share of the operations pays this cost."""
+    """Return the true difference at each percentile if a share of the operations takes longer by `cost`."""
     spread = math.sqrt(SPREAD**2 + ROUNDS_DIFFER**2 + SLICES_DIFFER**2)
     times = USUAL_NS * np.exp(np.linspace(-6, 8, 20_000) * spread)
 
@@ -51,7 +51,7 @@ def true_costs(percentiles: Numbers, share: float, cost: float) -> Numbers:
 
 
 def percentiles_of(nanoseconds: Numbers, drawn: Numbers, percentiles: Numbers) -> Percentiles:
-    """Return the percentiles of times by round, in buckets as wide as those of a histogram."""
+    """Return bootstrapped percentiles of times `[round, operation]`, rounded down to buckets of a histogram."""
     values, inverse = np.unique(nanoseconds // 256 * 256, return_inverse=True)
     counts = np.zeros((len(nanoseconds), len(values)))
     np.add.at(counts, (np.arange(len(nanoseconds))[:, None], inverse.reshape(nanoseconds.shape)), 1)

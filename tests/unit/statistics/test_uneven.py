@@ -1,4 +1,4 @@
-"""Tests of uneven rounds: which rounds are named, and which ratio fits the figures beside it."""
+"""Tests of the warning about rounds that differ widely: the rounds that it names, and the ratio that is then shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_rounds_are_not_called_uneven_if_they_are_similar_or_few(count: int) -> 
     assert uneven(PLAIN[:count], (even if count > 4 else TLS)[:count]) is None
 
 
-def test_ratio_is_replaced_by_the_quotient_of_the_means_where_they_disagree() -> None:
+def test_mean_ratio_that_contradicts_the_difference_is_replaced_by_the_ratio_of_the_means() -> None:
     effect, mean_ratio = difference(PLAIN, TLS), ratio(PLAIN, TLS)
     assert disagrees(effect, mean_ratio, PLAIN, TLS)
     quotient = ratio_of_means(PLAIN, TLS)

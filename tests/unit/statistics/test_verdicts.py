@@ -75,7 +75,7 @@ def test_precise_run_almost_always_has_the_right_verdict(cost: float, expected: 
 
 
 def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> None:
-    """If a few rounds are very long, the ratio may be significant although the difference is not."""
+    """If a few rounds are very slow, the ratio may differ from 1 significantly although the difference is uncertain."""
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):
         control, arm = (mean * np.exp(chance.normal(0.0, 0.5, 8)) for mean in (1.0, 1.8))
@@ -92,7 +92,7 @@ def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> 
 
 
 def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
-    """A headline effect that is significant without other effects stays significant with forty others."""
+    """A headline effect (one that answers the question) that is significant alone stays so with forty other effects."""
     chance = np.random.default_rng(5)
     barely = Contrast(Mean(0.15, 0.05, 11), 12, MARGIN)
     beside = simulate_effects(chance, [1.0] * 40, 12, 0.1, headline=0)
@@ -110,7 +110,7 @@ def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: in
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
 def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
-    """The two-sided test resolves a cost; the tests against the margin resolve that there is no cost."""
+    """With a cost of 1.1 the verdict is that it exists; with 1.0, that it is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
     assert needed is not None
@@ -126,7 +126,7 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
 
 
 def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
-    """A latency and the corresponding rate have the same noise."""
+    """The smallest detectable change of a latency corresponds to that of the inverse rate."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
@@ -146,13 +146,13 @@ def test_smallest_detectable_cost_stated_for_longer_runs_is_detected_as_often_as
 
 
 def test_rate_and_its_inverse_latency_are_compared_with_the_same_noise() -> None:
-    """Regression: −86 % of a rate was within a replicate's +350 %, but the corresponding latency was not."""
+    """Regression: if identical copies differed by 350 %, a rate lowered by 86 % was noise, but its latency was not."""
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 
 
 def test_effect_is_unresolved_if_its_difference_is_smaller_than_that_of_identical_copies() -> None:
-    """If single rounds are long, the ratio may exceed its noise although the difference does not."""
+    """If single rounds are slow, the ratio may exceed that of identical copies although the difference does not."""
     effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
     assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]
 
@@ -160,11 +160,11 @@ def test_effect_is_unresolved_if_its_difference_is_smaller_than_that_of_identica
 @pytest.mark.parametrize(
     ("contrast", "verdict"),
     [
-        # The cost is certainly below the margin; whether it exists is uncertain.
+        # The interval includes 0 but ends below the margin, so a relevant cost is excluded.
         (Contrast(Mean(-0.10, 0.06, 19), 20, MARGIN), Verdict.NO_COST),
         (Contrast(Mean(-0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.COSTS),
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.SAVES),
-        # The replicate differs from the control by more than this effect.
+        # The control's identical copy differs from the control by more than this effect, so the effect may be noise.
         (Contrast(Mean(0.08, 0.01, 19), 20, MARGIN, noise=0.1), Verdict.UNRESOLVED),
         # If the control is 0, only the difference is judged.
         (Contrast(Mean(1.6, 0.1, 19), 20, None), Verdict.COSTS),

@@ -152,19 +152,19 @@ def test_load_is_refused_for_commands_without_placeholder_and_required_for_comma
 
 
 @pytest.mark.parametrize(("study", "role"), [("http-tls-termination", "balancer"), ("mongodb-tls", "server")])
-def test_load_has_metrics_of_the_cpu_time_of_client_and_serving_role(study: str, role: str) -> None:
+def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_balancer(study: str, role: str) -> None:
     roles = [name for name in arriving(study).study.metrics if ".cpu." in name]
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
 
 def test_load_removes_a_factor_that_one_of_its_options_replaces() -> None:
-    """--queries-per-connection replaces the factor keep_alive, and clients that wait keep many connections open."""
+    """--queries-per-connection replaces keep_alive, and waiting clients keep more than 1,000 connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000
 
 
-def test_load_has_metrics_only_of_the_queries_that_its_connections_carry() -> None:
+def test_study_at_a_load_has_metrics_only_of_queries_that_its_connections_send() -> None:
     one, none = arriving("redis-tls", queries=None), arriving("redis-tls", queries="0")
     assert {FIRST_QUERY, QUERY} & one.study.metrics.keys() == {FIRST_QUERY}
     assert not {FIRST_QUERY, QUERY} & none.study.metrics.keys()

@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_certificate_key_on_a_target_has_the_level_as_served() -> None:
+def test_level_of_the_certificate_key_on_a_target_is_named_as_served() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -312,7 +312,7 @@ def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
 
 
 def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -> None:
-    """Without it the run would only end as undecided."""
+    """Without this option the run would be measured in vain, since the limit would stay undecided."""
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:
         plan_of("postgres-tls", target="postgresql://h", limits=servers)

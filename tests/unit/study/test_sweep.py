@@ -6,10 +6,10 @@ import pytest
 
 from costof.errors import CostofError
 from costof.instruments.commands.settings import Program
-from costof.study.load import WORKLOAD, Arrivals, RequestedLoad
+from costof.study.load import FIRST_QUERY, WORKLOAD, Arrivals, RequestedLoad
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
-from costof.study.sweep import CAPACITY, percentile_figures
+from costof.study.sweep import CAPACITY, OVERHEAD_SECONDS, percentile_figures
 from tests.support.small_plans import plan_of
 
 LIMIT = ("p99 of a query", "10ms")
@@ -26,7 +26,7 @@ def test_range_of_loads_with_a_latency_limit_has_the_capacity_as_its_only_metric
     assert isinstance(load, Arrivals)
     assert (sweep.least, sweep.most, load.connections_per_second) == (100, 3000, 100)
     assert sweep.limit.in_words == "p99 of a query within 10 ms"
-    # Each connection has 19 queries after its first one, which is a metric of its own.
+    # Of the 20 queries of a connection the limit applies to 19. The first query has a separate metric.
     assert (sweep.limit.share_beyond, sweep.operations_per_arrival) == (pytest.approx(0.01), 19)
     assert ([*plan.study.metrics], [*plan.study.workloads]) == ([CAPACITY], [WORKLOAD])
     assert plan.limits == []
@@ -52,9 +52,24 @@ def test_latency_limit_is_parsed_into_percentile_metric_and_milliseconds(
 def test_slice_of_a_sweep_is_long_enough_for_five_operations_beyond_the_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
-    # 500 connections, of which five take longer, arrive in 2.5 s at 200 a second.
+    # 500 connections, of which five exceed the limit, arrive in 2.5 s at 200 a second.
     assert sweep.seconds(200) == pytest.approx(2.5)
-    assert (sweep.seconds(10_000), sweep.seconds(1)) == (2, 4)
+    assert (sweep.seconds(10_000), sweep.fit(3600, arms=3).seconds(1)) == (2, 4)
+
+
+@pytest.mark.parametrize("study", ["postgres-tls", "mysql-transport", "http-tls-termination"])
+def test_slices_of_a_sweep_at_low_rates_are_short_enough_for_four_minutes(study: str) -> None:
+    plan = plan_of(study, "quick", load=RequestedLoad("1/s..90/s"), limits=(("p99 of a new connection", "100ms"),))
+    assert plan.sweep is not None
+    assert plan.budget_seconds is not None
+    seconds = plan.sweep.seconds(1) + OVERHEAD_SECONDS
+    assert plan.budget_seconds + plan.sweep.halvings * (len(plan.arms) - 1) * seconds < 220
+
+
+def test_query_of_a_limit_is_the_first_query_if_a_connection_has_only_one() -> None:
+    plan = plan_of("postgres-tls", "quick", load=RequestedLoad("100/s..3000/s"), limits=(LIMIT,))
+    assert plan.sweep is not None
+    assert (plan.sweep.limit.metric, plan.sweep.limit.in_words) == (FIRST_QUERY, "p99 of a query within 10 ms")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def open_database(binding: str, properties: Properties, table: str) -> Database:
     """Return the database of a YCSB binding. Raises `BAD_TARGET`, `YCSB_BAD_PROPERTY` or `YCSB_NEEDS`."""
     if binding == "jdbc":
         binding = "postgresql" if properties.get("db.url", "").strip().startswith("jdbc:postgresql:") else "mysql"
-    # Imported on demand, because drivers import slowly.
+    # Import the module only on demand, because importing a database driver is slow.
     module = import_module(f"{__name__}.{binding.removesuffix('-async')}")
     opened: Database = module.DATABASE(properties, table)
     return opened
@@ -45,13 +45,14 @@ class Database(ABC):
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
-        """Return the address and settings with which the engine reaches the table."""
+        """Return the address and settings with which the load generator (the engine) reaches the table."""
 
     @abstractmethod
     def holds_records(self, fields: int) -> bool:
         """Return whether the table contains records. Raises `CostofError` if it cannot be read.
 
-        `fields`: number of fields of a record, for the statement that would create a missing table.
+        `fields`: the number of fields of a record. If the table is missing, the error suggests a CREATE TABLE with so
+        many.
         """
 
     def unused_options(self) -> list[str]:

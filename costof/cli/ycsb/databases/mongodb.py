@@ -1,4 +1,7 @@
-"""YCSB's MongoDB binding: the property `mongodb.url`, and older properties for parts of the URL (OptionsSupport)."""
+"""YCSB's MongoDB binding: the property `mongodb.url`, and older properties for parts of the URL.
+
+The older properties are those of YCSB's class OptionsSupport.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connect
 
-#: Connector/J's `sslMode`. 'PREFERRED' means plaintext here: with Connector/J the server would decide whether to use
-#: TLS.
+#: Maps Connector/J's `sslMode` to how the server's certificate is verified. 'PREFERRED' is missing because it means
+#: plaintext here: with Connector/J, the server would decide whether to use TLS.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
 VERIFY |= {"verify_identity": "full", "verify-full": "full"}
 
@@ -64,7 +64,8 @@ class MysqlDatabase(JdbcDatabase):
     def _connect(self) -> pymysql.Connection[Any]:
         secure: dict[str, Any] = {"ssl_disabled": True}
         if self._verify:
-            # Verify the server's certificate as strictly as the engine: this log-in comes first and sends the password.
+            # Verify the server's certificate as strictly as the load generator does, because this connection is
+            # opened before the load generator's and sends the password.
             context = ssl.create_default_context()
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED

@@ -14,7 +14,8 @@ from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
 from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, error_text
 
-#: pgjdbc's `sslmode`. 'prefer' means plaintext here: with pgjdbc the server would decide whether to use TLS.
+#: Maps pgjdbc's `sslmode` to how the server's certificate is verified. 'prefer' is missing because it means plaintext
+#: here: with pgjdbc, the server would decide whether to use TLS.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
 SSLMODES = {verify: mode for mode, verify in VERIFY.items()}
 
@@ -71,7 +72,8 @@ class PostgresqlDatabase(JdbcDatabase):
         return Path(self._options["sslrootcert"]) if "sslrootcert" in self._options else None
 
     def _connect(self) -> psycopg.Connection[Any]:
-        # Verify the server's certificate as strictly as the engine: this log-in comes first and sends the password.
+        # Verify the server's certificate as strictly as the load generator does, because this connection is opened
+        # before the load generator's and sends the password.
         verify = self._verify
         schema = self._options.get("currentschema")
         return psycopg.connect(

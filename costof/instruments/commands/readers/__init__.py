@@ -1,8 +1,8 @@
-"""Readers: parsers that turn the reports of load generators into figures, one module for each program.
+"""Readers: parsers that extract figures from the reports of load generators, one module for each program.
 
-Each module has a `READER`. A reader contains a table of figures with their places in the report, and a function that
-counts failed operations. If an output holds several reports, for example one after the warm-up, the last complete one
-is read.
+Each module has a `READER`, with a table of figures and where to find them in the report, and a function that counts
+failed operations. If the output contains several reports, for example one after the warm-up, the last complete one is
+read.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import Any, Literal
 
 from costof.errors import CostofError, ErrorText, nearest
 
-#: The place of a number in a report: a path of keys in a JSON document, or a regular expression. A regular expression
-#: finds the number with its group `number`, or with its first group if it has no group `number`. `^` matches at the
+#: The place of a number in a report. In a JSON document it is a path of keys, such as `("latencies", "mean")`. In a
+#: text it is a regular expression, whose group `number` (or else first group) matches the number. `^` matches at the
 #: beginning of each line.
 Place = str | tuple[str, ...]
 
-#: A regular expression for a number as programs print it, with the group `number`.
+#: A regular expression for a decimal number such as '12.5' or '1e-3', with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: Matches a line up to its first bracket, where JSON may begin. Log lines before the JSON may contain brackets too.
+#: Matches a line up to its first '{' or '[', where JSON may begin. It may also be a bracket in a log line.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Failed attempts to parse JSON may together read this many times the output's length. Without a limit, parsing could
-#: take minutes.
+#: Limits the search for JSON: all failed attempts together may read at most this many times the length of the output.
+#: Without a limit, an output with many brackets could take minutes.
 _ATTEMPTS = 20
 
 
 class UnreadableError(ValueError):
-    """An output lacks something that its reader needs. The message names what is missing."""
+    """A program's output lacks something that its reader needs. The message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A number in the report of a program.
 
-    `unit` is ms, us, per_second, percent, bytes, or any other word to print. `headline` marks the figures that answer
-    the study's question. `at` is the figure's place in the report, or empty if the reader computes the figure.
-    `printed_unit` is the unit in the program's report if it differs from `unit`. If reports have various units, the
-    regular expression `at` has a group `unit` that finds the unit.
+    `unit` is 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is. `headline`
+    marks the figures that answer the study's question. `at` is the figure's place in the report; it is empty if the
+    reader computes the figure. `printed_unit` is the unit in the program's report if it differs from `unit`. If the
+    unit varies between reports, the group `unit` of the regular expression `at` matches it.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Figure:
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the figure is a rate. If programs run at the same time, their rates are added up."""
+        """Return whether the figure is a rate. The rates of programs that run at the same time are added up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
@@ -64,9 +64,9 @@ class Figure:
 class Report:
     """The figures and failures of one run, as its program reports them.
 
-    A figure that the report lacks is left out of `figures`; it is never stored as 0. `missing` has the reason for a
-    missing figure, if the reader knows the reason. `operations` counts all operations, including the `failed` ones. A
-    count that the report lacks is None.
+    A figure that the report lacks is left out of `figures`, and never stored as 0. `missing` has the reasons for
+    missing figures, if the reader knows them. `operations` counts all operations, including the `failed` ones. A count
+    that the report lacks is None.
     """
 
     figures: dict[str, float]
@@ -87,7 +87,7 @@ class Report:
         if operations is None or failed is None:
             failed = None
         else:
-            # Some programs count the failure of an operation twice.
+            # Some programs count the failure of an operation twice, so limit the failures to the operations.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
@@ -98,14 +98,15 @@ class Report:
 class Reader:
     """The parser for the report of one program.
 
-    `figures` are all figures that a report can have. `report` is a function that builds a `Report`. Its arguments are
-    the program's text or JSON document, and the figures that `figures_at` found there. `hint` names the options with
-    which the program writes its report, as the end of the sentence 'call the program with …'.
+    `figures` are all figures that a report can have. `report` builds a `Report` from the program's text or JSON
+    document and from the figures that `figures_at` found in it. `hint` names the options with which the program writes
+    its report, such as '--json-out-file {output}'.
 
-    A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
-    with `line`. A JSON report has one of `keys` at its top level. `silent_on_failures` is a sentence that says why the
-    program cannot count failures; it is empty if the program can count them. `statuses` maps the exit statuses other
-    than 0 after which the program's report is still complete to the meaning of each status.
+    A text report begins at a line that matches the regular expression `begins`, and has exactly one line that begins
+    with the text `line`. A JSON report has one of `keys` at its top level.
+
+    `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if it can.
+    `statuses` has the exit statuses other than 0 after which the report is still complete, each with its meaning.
     """
 
     program: str
@@ -119,7 +120,7 @@ class Reader:
     statuses: Mapping[int, str] = field(default_factory=dict)
 
     def read(self, output: str) -> Report:
-        """Return the last whole report in a program's output. Raises `UnreadableError` if there is none."""
+        """Parse the last complete report in a program's output. Raises `UnreadableError` if there is none."""
         found: Any = last_text(output, self.begins, self.line) if self.line else output
         if self.keys:
             found = last_json(output, *self.keys)
@@ -130,7 +131,7 @@ class Reader:
 
 
 def rate(label: str, at: Place = (), unit: str = "per_second", headline: bool = False) -> Figure:
-    """Return a figure of which a higher value is better."""
+    """Return a figure for a rate, such as operations a second. Higher values are better."""
     return Figure(label, unit, "higher", headline, at)
 
 
@@ -148,9 +149,10 @@ def reader(name: str) -> Reader:
 
 
 def last_text(output: str, first_line: str, line: str) -> str:
-    """Return the last complete report in a text. A complete report has exactly one line that begins with `line`.
+    """Return the last complete report in a text.
 
-    A report begins at a line that matches `first_line`. Raises `UnreadableError`.
+    A report begins at a line that matches the regular expression `first_line`. It is complete if it has a line that
+    begins with `line`. Raises `UnreadableError` if no report is complete, or if one has several such lines.
     """
     starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
     for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):
@@ -163,9 +165,9 @@ def last_text(output: str, first_line: str, line: str) -> str:
 
 
 def last_json(output: str, *keys: str) -> Any:
-    """Return the last JSON object in an output that has one of the keys at its top level.
+    """Return the last JSON object in a text that has one of `keys` at its top level.
 
-    Without keys, return the last object, or the last array if there is no object. Raises `UnreadableError`.
+    If no keys are given, return the last object, or the last array if there is no object. Raises `UnreadableError`.
     """
     documents: list[Any] = []
     broken: Exception | None = None
@@ -175,7 +177,7 @@ def last_json(output: str, *keys: str) -> Any:
         try:
             document, at = json.JSONDecoder().raw_decode(output, start)
             documents.append(document)
-        # RecursionError: the document is nested deeper than Python's stack allows.
+        # A RecursionError means that the document is nested deeper than Python's stack allows.
         except (ValueError, RecursionError) as error:
             broken, at = broken or error, start + 1
             effort -= getattr(error, "pos", len(output)) - start + 1
@@ -199,7 +201,7 @@ def number(written: Any) -> float | None:
 
 
 def number_at(report: Any, place: Place) -> float | None:
-    """Return the number at a place in a text or JSON report; None if there is none."""
+    """Return the number at a place in a text or JSON report; None if there is no number."""
     return _number_and_unit(report, place)[0]
 
 
@@ -234,9 +236,9 @@ def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
 
 
 def convert(value: float, unit: str, new_unit: str) -> float:
-    """Convert a duration to another unit of time.
+    """Convert a duration to another unit of time, such as 'ms' to 's'.
 
-    Conversion to a larger unit divides by a whole number, since multiplication by a factor like 0.001 is not exact.
+    Conversion to a larger unit divides by a whole number such as 1000, because the factor 0.001 is not exact in binary.
     """
     if unit == new_unit:
         return value

@@ -4,9 +4,8 @@ Tested with ab 2.3 of Apache httpd 2.4. According to the source code, all versio
 (support/ab.c). The mean latency has three decimal places. Connect times and percentiles are printed in whole ms.
 
 A request counts as failed if it could not connect, lost its connection, or got a status other than 2xx. Without -l it
-also counts as failed if its answer's length differs from that of the first answer. The reason is that ab cannot
-distinguish a page of varying length from a truncated answer. With -l, neither a varying length nor a truncated answer
-counts as failed.
+also counts as failed if its answer differs in length from the first answer: the answer may be truncated, or the page's
+length may vary, and ab does not say which. With -l, the length of answers does not matter.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     )
     written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
-    # An answer with an error status, or a truncated one, usually also differs in length. Count it only once.
+    # An answer that is truncated or has an error status usually differs in length, too, and then occurs in two counts.
+    # The larger count prevents counting such an answer twice.
     failed = connect + exceptions + max(length, receive + written + refused)
     counted = number_at(text, r"^Failed requests: +(\d+)")
     return Report.build(figures, complete + connect, None if counted is None else failed)

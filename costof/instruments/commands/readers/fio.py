@@ -1,8 +1,9 @@
 """fio: bandwidth, operations a second and completion latency for reads, writes and trims, and the latency of syncs.
 
 Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in fio
-2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s. Versions before 3.18 do not report the number of
-latencies. If there are several jobs, their rates are added up and their latencies averaged.
+2 and in ns in fio 3. Versions before 3.2 report the bandwidth only as `bw`, in KiB/s. Versions before 3.18 do not
+report how many latencies a mean is computed from. If there are several jobs, their rates are added up and their
+latencies averaged.
 
 Failed operations are the errors that fio counts with --continue_on_error. Without this option a job ends at its first
 error.
@@ -21,7 +22,8 @@ from costof.instruments.commands.readers import (
     rate,
 )
 
-#: With --unified_rw_reporting=mixed fio reports only `mixed`; with =both it reports `mixed` and the other directions.
+#: fio's kinds of operations, each with the word for one operation. With --unified_rw_reporting=mixed, fio reports
+#: reads, writes and trims only together, as `mixed`; with =both, it reports them together and separately.
 DIRECTIONS = {"read": "read", "write": "write", "trim": "trim", "mixed": "mixed operation"}
 FIGURES = {
     **{
@@ -43,7 +45,7 @@ FIGURES = {
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # In client/server mode fio itself adds up the clients, in the entry "All clients".
+    # In client/server mode the entry "All clients" has the sums over the clients, so the other entries are not needed.
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}
@@ -74,14 +76,15 @@ def _total(parts: list[object], key: str) -> float | None:
 
 
 def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | None]:
-    """Return the mean and the 99th percentile of some jobs' latencies in us; None if unknown.
+    """Return two figures of the jobs' latencies, in us: the mean and the 99th percentile; None if unknown.
 
-    The 99th percentile of several jobs is unknown, since percentiles cannot be merged.
+    The 99th percentile is unknown if there are several jobs, since their percentiles cannot be merged.
     """
     timed = []
     for part in parts:
         for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
-            # Older versions do not report the number of latencies, so use the number of operations.
+            # The number of latencies is the weight of a job's mean. Older versions do not report it, so use the number
+            # of operations.
             count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
             mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
             if count and mean:

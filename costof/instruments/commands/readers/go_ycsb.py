@@ -50,7 +50,7 @@ _ERRORS = re.compile(r"^(\w+)_ERROR +- .* Count: (\d{1,15})\b", re.MULTILINE | r
 
 def _report(text: str, _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no operation ended."""
-    # Ignore lines after the summary, where another run may have begun.
+    # Ignore the lines after the summary. They may be interim results of another run.
     end = _END.match(text)
     text = end[0] if end else ""
     figures = figures_at(text, FIGURES)
@@ -59,7 +59,7 @@ def _report(text: str, _: dict[str, float]) -> Report:
     operations = succeeded + sum(errors.values())
     if not operations:
         raise UnreadableError("no operation ended")
-    # go-ycsb omits the line of a kind of operation that never succeeded, and the total if no operation succeeded.
+    # go-ycsb prints no line for a kind of operation that never succeeded, and no total if no operation succeeded.
     missing = {f"{each.lower()}_latency_us": f"every {each} failed" for each in OPERATIONS if each in errors}
     return Report.build(
         figures, operations, operations - succeeded, missing | {"ops_per_second": "every operation failed"}

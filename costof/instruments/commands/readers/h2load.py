@@ -8,7 +8,8 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _TIME = rf"{NUMBER}(?P<unit>us|ms|s)\b"
-#: Each line about times has the columns min, max, mean, standard deviation, and the share within one deviation.
+#: h2load's lines about times have five columns: min, max, mean, standard deviation, and the percentage of values that
+#: are within one standard deviation of the mean.
 _MEAN, _MAX = rf": +\S+ +\S+ +{_TIME}", rf": +\S+ +{_TIME}"
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^finished in \S+, {NUMBER} req/s", headline=True),
@@ -26,11 +27,12 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     if succeeded is None or failed is None:
         raise UnreadableError("there is no line 'requests: …'")
     if failed >= 2**63:
-        # With a duration, h2load may count more answers than requests, so that its difference is negative.
+        # h2load computes failures as requests minus answers. With a duration it may count more answers than requests,
+        # and then prints the negative difference as a huge unsigned number.
         failed = 0.0
     if not figures.get("requests_per_second") or not succeeded + failed:
         raise UnreadableError("no request was answered")
-    # h2load prints times of 0 for what never happened.
+    # A time of 0 means that h2load measured nothing, for example no new connection. Leave it out.
     figures = {name: value for name, value in figures.items() if value or not name.endswith("_ms")}
     return Report.build(figures, succeeded + failed, failed)
 

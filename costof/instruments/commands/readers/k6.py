@@ -23,7 +23,7 @@ from costof.instruments.commands.readers import (
 )
 
 _DURATION = "http_req_duration"
-#: Names of percentiles in the machine-readable summary of k6 1.8, each with its name in the other formats.
+#: Maps the names of percentiles in --new-machine-readable-summary to their names in k6's other two JSON formats.
 _PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),
@@ -50,7 +50,7 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     figures = figures_at(metrics, FIGURES)
     if "iterations_per_second" not in figures:
         raise UnreadableError("there is no metric 'iterations'")
-    # k6 records an unanswered request as 0 ms.
+    # k6 records an unanswered request as 0 ms. If all times are 0, no request was answered.
     times = [number_at(metrics, (_DURATION, key)) for key in ("avg", "med", "min", "max", "p(90)", "p(95)", "p(99)")]
     if 0.0 in times and not any(times):
         raise UnreadableError("no request was answered")
@@ -67,7 +67,7 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
 
 
 def _metrics(document: dict[str, object]) -> dict[str, object]:
-    """Return the values of each metric, by name. Each format is converted to that of --summary-export."""
+    """Return the values of each metric, by name, in the form of --summary-export, whatever the document's format."""
     listed = document.get("metrics")
     named = listed.items() if isinstance(listed, dict) else ()
     metrics = {name: each.get("values", each) for name, each in named if isinstance(each, dict)}

@@ -41,11 +41,12 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     if total is None:
         raise UnreadableError("there are no 'Totals' of 'ALL STATS'")
     if not total:
-        # memtier measures a run's duration by the wall clock, and somebody may set this clock back during the run.
+        # memtier measures durations by the wall clock. If the clock was set back during the run, the duration is
+        # negative and the rate is 0.
         backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
         raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")
-    # Leave out commands that were not sent: their figures are zeros or garbage. Also leave out the percentiles of the
-    # totals of several runs: memtier does not average histograms.
+    # Leave out commands that were not sent, because their figures are zeros or garbage. After several runs (-x) also
+    # leave out the latencies in "Totals": memtier does not average their histograms, and "Max Latency" is 0.
     empty = {name for name in stats if 0 in (rates.get(name), number_at(stats, (name, "Max Latency")))}
     figures = {n: value for n, value in figures_at(stats, FIGURES).items() if str(FIGURES[n].at[0]) not in empty}
     means = [(weight, number_at(stats, (name, "Latency"))) for name, weight in rates.items() if weight]

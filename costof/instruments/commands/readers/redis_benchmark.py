@@ -14,16 +14,16 @@ from dataclasses import replace
 
 from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
-#: The tests in redis-benchmark's order. The row "LPUSH (needed to benchmark LRANGE)" is no test: it only prepares the
-#: LRANGE tests.
+#: The tests in redis-benchmark's order. The row "LPUSH (needed to benchmark LRANGE)" is missing here, because it is no
+#: test but the preparation of the LRANGE tests.
 TESTS = (
     *("ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"),
     *("zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd", "command"),
 )
 _OLDER_NAMES = {"ping_bulk": "ping_mbulk"}
 _OLDER_HEADER = ["test", "rps"]
-#: For each column of the table: the suffix of its figures' names, and a figure. '{}' in the figure's label stands for
-#: the test's name.
+#: For each column of the table: the suffix of a figure's name, such as 'p50_ms' in 'set_p50_ms', and a template of the
+#: figure. '{}' in its label stands for the test's name.
 _COLUMNS = {
     "rps": ("rps", rate("{} a second", headline=True)),
     "avg_latency_ms": ("latency_ms", Figure("latency of {}", "ms")),
@@ -47,7 +47,7 @@ def _report(output: str, _: dict[str, float]) -> Report:
         if row[0] == "test":
             header, rows = row, {}
         elif "needed to benchmark" not in row[0]:
-            # Without a header, a new report begins where a test occurs for the second time.
+            # Versions before 6.2 print no header. In their output, a second row for the same test begins a new report.
             rows = {row[0]: row} if row[0] in rows else rows | {row[0]: row}
     if not rows:
         raise UnreadableError("there is no row of a test")

@@ -12,8 +12,8 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _PER_SECOND = rf": +\d+ +\({NUMBER} per sec"
-#: Matches the line with the rate. sysbench 1.0 prints a different line for SQL tests, cpu tests and memory tests. 1.1
-#: prints another line, the same for all tests.
+#: Matches the line with the rate. sysbench 1.0 has three forms of this line: for SQL tests, cpu tests and memory tests.
+#: sysbench 1.1 has a fourth form, for all tests.
 _RATE = rf"^(?: +transactions: +\d+ +\(| +events per second: +|Total operations: \d+ \(| +events/s \(eps\): +){NUMBER}"
 FIGURES = {
     "events_per_second": rate("events (transactions) a second", _RATE, headline=True),
@@ -40,7 +40,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")
     if "events_per_second" not in figures:
-        # In 1.0 fileio, threads and mutex print no rate; in 1.1 fileio prints neither rate nor number of events.
+        # sysbench 1.0 prints no rate for the tests fileio, threads and mutex, and 1.1 none for fileio. Compute it from
+        # the number of events. For fileio, 1.1 does not print this number either, so add up reads, writes and fsyncs.
         kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
         transferred = sum(figures.get(name, 0.0) for name in kinds)
         figures["events_per_second"] = events / seconds if events and seconds else transferred

@@ -1,8 +1,9 @@
 """vegeta: latency at a fixed request rate, and successful requests a second, from `vegeta report -type=json`.
 
 Tested with vegeta 12.13.0. According to vegeta's source code (https://github.com/tsenart/vegeta, lib/metrics.go), 6.0.0
-and later write the same format. Times are in ns. `rate` is the number of all requests a second. `throughput` is the
-number of successful requests a second; versions before 12.6 lack it.
+and later write the same format. Times are in ns. The field `rate` is the number of all requests a second. The field
+`throughput` is the number of successful requests a second. Versions before 12.6 do not write it, so the reader computes
+it.
 
 A request counts as failed if it got no answer, or a status below 200 or above 399.
 """

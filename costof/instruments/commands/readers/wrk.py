@@ -5,8 +5,8 @@ Tested with wrk 4.1.0 and wrk2 4.0.0. According to wrk's source code (https://gi
 the first distribution, in which a latency counts from the time at which the request was due.
 
 A request counts as failed if it got a status of 400 or above, a socket error, or a timeout. In wrk 4 a timeout is an
-answer that came after --timeout. wrk2 and older versions of wrk check every two seconds, and count each connection that
-still waits for its answer as a timeout.
+answer that came after --timeout. wrk2 and older versions of wrk instead check every two seconds which connections still
+wait for an answer, and count each of them as a timeout.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         missing["latency_ms"] = (
             "every answer came after wrk's timeout" if late else "wrk measured the latency of no answer"
         )
-    # wrk counts a late answer both as an answer and as a timeout. Count such an answer only once.
+    # wrk counts an answer after its timeout twice: as an answer and as a timeout. Count it only once.
     operations = answers + figures["socket_errors"] - errors["timeout"]
     return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 

@@ -45,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         raise UnreadableError("no operation was done")
     truncated: set[str] = set()
     for name in _NAMES.values():
-        # YCSB's plain histogram, and versions before 0.5, truncate percentiles to whole ms. Leave out such percentiles.
+        # YCSB's plain histogram, and versions before 0.5, truncate percentiles to whole ms. Leave such percentiles out.
         percentiles = {f"{name}_p95_us", f"{name}_p99_us"} & figures.keys()
         if all(figures[each] % 1000 == 0 for each in percentiles):
             truncated |= percentiles

@@ -1,1 +1,1 @@
-"""Study templates that `costof new` copies: one file for each program."""
+"""Templates of study files, which `costof new` copies: one for each program."""

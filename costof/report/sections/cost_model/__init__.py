@@ -51,8 +51,8 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.study.schema import SERVER_PREFIX
 
-#: The position of the cost model's tables in the report, which is late. The calculator is early, at the section's
-#: `order`.
+#: The position of the cost model's tables, near the end of the report. The calculator is near the beginning: its
+#: position is the section's `order`.
 DETAILS = 100
 ADDS = "adds "
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
@@ -102,11 +102,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Begin the answer with the sentences about an example service, if the run has several contexts.
+        """Return whether the answer begins with the sentences about an example service, and which effects they cover.
 
-        Contexts are conditions such as distances. This also needs measured connections, and at least one and at most
-        `MOST_SENTENCES` protections. If the run has a single context, other sentences do not repeat the effects in
-        these sentences.
+        They begin the answer if the run has several contexts (such as distances), measures connections, and has one to
+        `MOST_SENTENCES` protections. If the run has a single context, no other sentence repeats an effect that they
+        cover.
         """
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
@@ -121,7 +121,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # With several contexts, such as distances, other sentences compare them, and may repeat effects.
+            # If there are several contexts, sentences that compare them may repeat effects.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -543,7 +543,7 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
         share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
-        # The axis is linear up to 1 ms and logarithmic beyond, to show a LAN as well as an ocean.
+        # The axis is linear up to 1 ms and logarithmic beyond, to show the distances of a LAN and of other continents.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
         share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
         panels += [time, share]

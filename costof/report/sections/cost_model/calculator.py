@@ -90,10 +90,11 @@ class Extras:
 class Added:
     """The cost that a protection adds under a load.
 
-    `cores` are the cores that client and servers need together. Only runs with --load know the cores of each: `servers`
-    and `client` are None in other runs. `money` is the price of `servers` or, if that is None, of `cores`.
-    `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
-    `memory_gb` is the servers' memory for the connections of all clients; None if it was not measured.
+    - `cores`: the cores that client and servers need together.
+    - `servers`, `client`: the cores that each of them needs; None unless the run has a load (--load).
+    - `money`: the price of `servers` or, if that is None, of `cores`.
+    - `reconnect_seconds`: the CPU time, in seconds of one core, that is added when all clients reconnect at once.
+    - `memory_gb`: the servers' memory for the connections of all clients; None if it was not measured.
     """
 
     connection_ms: Estimate
@@ -172,7 +173,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 def _sum(terms: list[Term]) -> Estimate:
     """Return the sum of factor × estimate over the terms. The ends of the intervals are summed like the values.
 
-    No factor is negative.
+    This is possible because no factor is negative.
     """
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
@@ -232,8 +233,10 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: `measured_load`, at the first distance of `--distance` if
-    any."""
+    """Return the load with which the calculator begins: that of `measured_load`.
+
+    If the run has the option `--distance`, its first distance replaces that of `measured_load`.
+    """
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 

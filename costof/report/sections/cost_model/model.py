@@ -1,10 +1,14 @@
 """The cost model: the time of an operation at distances, and on disks, that were not measured.
 
-Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
-trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
-part of the time is smallest. Round-trip times are the kernel's estimates for TCP connections on the links. The time of
-a flush is measured on the disk of the servers' data. Intervals include the uncertainty between rounds and that of the
-round-trip times and of the time of a flush.
+Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush.
+
+- Own time is the time without waits for the network and the disk, such as CPU time. It is estimated from the rounds at
+  the nearest distance, where these waits are shortest.
+- The measuring client (the engine) counts round trips, and the servers count flushes.
+- Round-trip times are the kernel's estimates for TCP connections on the links.
+- The time of a flush is measured on the disk of the servers' data.
+
+Intervals include the uncertainties of the means over rounds, of the round-trip times, and of the time of a flush.
 """
 
 from __future__ import annotations
@@ -249,8 +253,8 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # Leave out the round trip of the TCP handshake if a tunnel's end at the client answers it: it does not cross the
-    # link.
+    # Leave out the round trip of a TCP handshake that the client's end of a tunnel answers, because this round trip
+    # does not cross the link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, transferred
 
@@ -337,7 +341,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # Only rates of a single worker are predicted.
+                # Studies let the model predict only rates of a single worker, whose rate is 1 / time.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(

@@ -1,4 +1,4 @@
-"""Fast and slow operations: what a protection costs at each percentile of the headline latencies.
+"""Fast and slow operations: what a protection costs at each percentile of the main (headline) latencies.
 
 Percentiles cover all operations of a run. A table has p50 to p99.9, with an interval for their ratio to the control's.
 A picture has the differences at all percentiles, with a band for the whole curve (`statistics/tails.py`). Percentiles
@@ -214,9 +214,9 @@ def _curve(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm, if the arm raises it clearly more than the mean.
+    """Return, for each metric and arm, its highest percentile if the arm raises it clearly more than the mean.
 
-    It does if the interval of the percentile's ratio to the control lies above the interval of the mean's ratio.
+    This is the case if the interval of the percentile's ratio (arm to control) lies above that of the mean's ratio.
     """
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []

@@ -229,7 +229,7 @@ def _sentence(index: Index, curve: Curve) -> str:
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
     """Return as many points as possible, from the lowest percentile on, that may all have the same cost.
 
-    They may if one value lies in the bands of all of them.
+    This is possible if some cost lies within the bands of all of them.
     """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")

@@ -1,4 +1,4 @@
-//! Clocks, all in nanoseconds.
+//! The engine's clocks, all in nanoseconds: monotonic time, CPU time of the process, and wall-clock time.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -13,8 +13,8 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Return the nanoseconds since 1970 UTC. Use this time only as a timestamp: for the start of a slice (a measured
-/// window), and for dates in TPC-C's rows. For durations use [`now`].
+/// Return the wall-clock time in nanoseconds since 1970 UTC. Use it only as a timestamp: for the start of a slice (a
+/// measured window), and for dates in TPC-C's rows. Use [`now`] for durations.
 pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }

@@ -4,7 +4,8 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// An error class, spelt as in `docs/ipc.md`. Results on disk and reports use the same names.
+/// The class of an error. `docs/ipc.md` lists the names, such as `tls_refused`. Results on disk and reports use the
+/// same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -16,7 +17,8 @@ pub enum Class {
     Unreachable,
     /// No answer arrived within `operation_timeout_ms`, which the plan (the configuration of a run) sets.
     Timeout,
-    /// The operation was still in flight when the extra time after the end of its slice (a measured window) was over.
+    /// The operation had not ended when both its slice (a measured window) and the extra time allowed after the slice
+    /// were over.
     Abandoned,
     Reset,
     /// The server closed the connection.
@@ -67,7 +69,8 @@ pub struct Failure {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that it is not the primary, so that the client must search for the primary again.
+    /// Whether the server answered that another server must execute the operation, such as MongoDB's primary or the
+    /// owner of a Redis slot. The client must then search for that server again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -92,7 +95,7 @@ impl Failure {
         self
     }
 
-    /// Set the phase that failed, unless it is already set.
+    /// Set the phase (timed part) of the operation that failed, unless it is already set.
     pub fn during(mut self, phase: &'static str) -> Self {
         self.phase.get_or_insert(phase);
         self

@@ -1,8 +1,8 @@
 //! Messages over standard input and output, one JSON object on each line.
 //!
-//! Each subcommand reads [`Lines`] in one of three ways. `drive`, which measures, reads them on a separate thread.
-//! `link`, which forwards packets, polls standard input together with its network devices. The other subcommands
-//! iterate over the lines.
+//! Each subcommand of `costof-engine` reads [`Lines`] in one of three ways. `drive`, which measures, reads them on a
+//! separate thread. `link`, which forwards packets, polls standard input together with its network devices. The other
+//! subcommands iterate over the lines.
 
 use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};

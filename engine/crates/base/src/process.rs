@@ -1,4 +1,5 @@
-//! Settings and figures of this process: exit status, signals, resource limits, and memory.
+//! Settings of this process (core dumps, the limit of open files, panics, death of the parent), its exit status, and
+//! its peak memory.
 
 use crate::error::{Class, Failure, Result};
 use crate::lines::write_fatal;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 /// The exit status after a fatal error, such as an invalid command.
 const EXIT_USAGE: u8 = 2;
 
-/// Run a program's work and return the exit status. If the work fails, write the failure as the last line of output.
+/// Run `work` and return the exit status. If `work` fails, write the failure as the last line of output.
 pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
     die_with_parent();
     match work() {
@@ -26,7 +27,7 @@ pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
 /// Make the kernel kill this process when its parent thread dies. A parent that is killed by SIGKILL has no chance to
 /// end its children itself.
 fn die_with_parent() {
-    // The call fails only where prctl is forbidden. The end of standard input then still ends the process.
+    // A sandbox may forbid prctl. The process then still ends when its standard input ends.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
@@ -48,7 +49,7 @@ pub fn raise_open_files_limit() -> u64 {
     raised.map_or(current, |()| maximum).unwrap_or(u64::MAX)
 }
 
-/// Write panics as one line of JSON instead of a backtrace.
+/// Make every panic write one line of JSON instead of a backtrace, and end the process with status 1.
 pub fn report_panics_as_fatal_errors() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. A masked random number plus [`FIRST_PRINTABLE`] is eight
-/// printable characters, from the space to the underscore, as in YCSB's random strings. No byte overflows.
+/// A mask that keeps the low six bits of each of eight bytes. Adding [`FIRST_PRINTABLE`] to a masked random number
+/// gives eight printable characters, from the space to the underscore, as in YCSB's random strings.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn below_draws_every_number_about_equally_often() {
+    fn numbers_below_a_limit_are_drawn_about_equally_often() {
         let mut random = Random::for_stream(7, 3);
         let mut counts = [0; 10];
         (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);

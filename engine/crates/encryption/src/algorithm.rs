@@ -91,8 +91,8 @@ impl Algorithm {
         }
     }
 
-    /// Return the length in bytes of the ciphertext of a plaintext with this length. The ciphertext includes the
-    /// algorithm's number, any nonce or IV, and the tag or MAC.
+    /// Return the length in bytes of the ciphertext of a value whose plaintext has `plaintext` bytes. The ciphertext
+    /// includes the algorithm's number, any nonce or IV, and the tag or MAC.
     pub fn sealed_length(self, plaintext: usize) -> usize {
         let padded = plaintext / BLOCK * BLOCK + BLOCK;
         1 + TAG
@@ -128,8 +128,8 @@ pub(super) trait Scheme: Send + Sync {
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value among all values encrypted with the same key. Every ciphertext contains it, except with ECB
-/// (`Unknown`).
+/// The position of a value among all values encrypted with the same key. It is read from the ciphertext. With ECB the
+/// ciphertext does not contain it, so it is `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -398,9 +398,9 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return a copy of `text` with a different first block. CBC with `iv` encrypts the copy to the same ciphertext as
-    /// `text` with `target_iv`. The tests need the copy because [`Cbc`] chooses its own IV, so they cannot set the IV
-    /// of a standard's example.
+    /// Return `text` with its first block changed so that CBC with `iv` gives the ciphertext that the original `text`
+    /// has with `target_iv`. A standard's example needs its own IV (`target_iv`), but [`Cbc`] chooses another one
+    /// (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

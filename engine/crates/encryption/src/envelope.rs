@@ -11,10 +11,11 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// The first bytes of an older version of the envelope, in which values could be replayed in another session. Such an
-/// envelope causes an error that tells the user to update the gateway.
+/// The first bytes of an envelope in an older version of this format. In that version, values could be replayed in
+/// another session. Such an envelope therefore causes an error that tells the user to update the gateway.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The size in bytes of a data key's number. In the envelope this number precedes the wrapped (encrypted) data key.
+/// The size in bytes of the number that identifies a data key within its session. In the envelope this number precedes
+/// the wrapped (encrypted) data key.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
@@ -39,8 +40,8 @@ pub struct WrappedKey<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Append the envelope to a column's definition. Errors: `encryption` if the master key's name is empty or longer
-    /// than 255 bytes.
+    /// Append the envelope (decryption information) to a column's definition. Errors: `encryption` if the master key's
+    /// name is empty or longer than 255 bytes.
     pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
         let mut numbered_key = [0; NUMBER + WRAPPED_KEY];
         let (name, wrapped) = match &self.key {
@@ -64,9 +65,9 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// Parse the envelope in the bytes after a definition's last field. Return None if there are no such bytes. Servers
-    /// send nothing there, so bytes that cannot be parsed are a damaged envelope. Errors: `encryption` if the envelope
-    /// is cut, too long, or malformed.
+    /// Parse the envelope (decryption information) in `tail`, the bytes after the last field of a column's definition.
+    /// Return None if there are no such bytes. Servers send nothing there, so bytes that cannot be parsed are a damaged
+    /// envelope. Errors: `encryption` if the envelope is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);
@@ -147,7 +148,7 @@ pub fn associated_data(
 pub struct Demand([String; 3]);
 
 impl Demand {
-    /// Return whether the required column has these names of database, table and column.
+    /// Return whether `names` (database, table and column) are the names of the required column.
     pub fn matches(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }

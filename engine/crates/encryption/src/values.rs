@@ -31,8 +31,8 @@ impl Sealer {
         MOST_VALUES - self.count
     }
 
-    /// Append a value's ciphertext, whose length is [`Algorithm::sealed_length`]. Errors: `encryption` if the key has
-    /// reached its limit or the value is too long. After an error nothing is appended.
+    /// Encrypt a value, and append the ciphertext, whose length is [`Algorithm::sealed_length`]. Errors: `encryption`
+    /// if the key has reached its limit or the value is too long. After an error nothing is appended.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
             return Err(Failure::new(Class::Encryption, "a data key has reached its limit of 2^32 values"));
@@ -68,8 +68,8 @@ impl Opener {
         Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// Begin a result set. The position of its first value may be any number above the last one, because the client may
-    /// have skipped the rest of the previous result set without decrypting it.
+    /// Begin a result set. Its first value may have any position above that of the last decrypted value, because the
+    /// client may have skipped the rest of the previous result set.
     pub fn begin(&self) {
         self.is_within_result_set.set(false);
     }

@@ -17,8 +17,8 @@ pub enum Expected {
     Short,
     /// The first packet of the answer to a query: an OK, an error, or the number of columns of a result set.
     Result,
-    /// The first packet of the answer to PREPARE: an error, or the statement's number, and how many parameters and
-    /// columns the statement has.
+    /// The first packet of the answer to PREPARE. It is an error, or contains the number that identifies the statement,
+    /// and how many parameters and columns the statement has.
     Prepared,
     /// Column definitions. The first field is the number of definitions that are still to come.
     Definitions(u64, DefinitionsOf),

@@ -75,7 +75,6 @@ async fn refuse(mut client: Stream, error: &ErrPacket) {
     client.close();
 }
 
-/// The two connections of a conversation.
 struct Ends {
     client: Stream,
     server: Stream,
@@ -98,7 +97,7 @@ struct Conversation {
 
 #[derive(PartialEq, Eq)]
 enum Step {
-    /// Bytes were processed. There may be more, so the next step follows at once.
+    /// Bytes were processed. More may have arrived, so the next step follows at once.
     Worked,
     Idle,
     Over,
@@ -211,18 +210,17 @@ impl Conversation {
         let sent = send(&mut ends.server, &mut self.to_server, timeout_ns).await;
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         match sent {
-            // If the server has read nothing until the timeout, it will not answer either.
+            // The server has read nothing for the whole timeout, so it will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // If the server has closed the connection, it may have sent an error first. Ignore the failed write, so
-            // that the next step can receive this error.
+            // Ignore any other failed write. A server that has closed the connection may have sent an error first, and
+            // the next step can still receive this error.
             sent => Ok(sent.is_ok() && processed > 0),
         }
     }
 
-    /// Wait until there is something to do, or until the session's timeout.
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // Reading the clock takes time. So set the deadline only when the session begins to wait for another event:
-        // once or twice for each command, and never in a session whose bytes pass unchanged.
+        // Set the deadline only when the session begins to wait for another event, because reading the clock takes
+        // time. This happens once or twice for each command, and never in an open session (whose bytes pass unchanged).
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;
@@ -322,7 +320,6 @@ struct Inbox {
     end: usize,
     /// The end of the part of the buffer that has been written to. Only this part must be erased.
     used: usize,
-    /// Whether the bytes are erased each time that all of them are processed.
     erases: bool,
 }
 
@@ -331,8 +328,8 @@ impl Inbox {
         Inbox { bytes: vec![0; size], size, start: 0, end: 0, used: 0, erases: false }
     }
 
-    /// Return the free part of the buffer, which is never empty. The buffer grows only as bytes arrive, so a large
-    /// value in a length field alone allocates no memory.
+    /// Return the free part of the buffer, which is never empty. The buffer grows only as bytes arrive, so a packet
+    /// that only announces a large length allocates no memory.
     fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

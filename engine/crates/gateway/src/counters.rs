@@ -1,4 +1,4 @@
-//! The counters of the gateway.
+//! The counters of the gateway: connections, TLS handshakes, commands, rows, encrypted values, refusals and errors.
 
 use net::serve;
 use serde::Serialize;
@@ -7,9 +7,9 @@ use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-/// The counters of one listener on one thread. Only this thread writes the counters. Other threads may read them.
-/// Locking without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each
-/// other.
+/// The counters of one listener on one thread. Only this thread writes them, but other threads may read them. The lock
+/// keeps the counters consistent with each other. Without contention, locking takes a hundredth of the time of a `send`
+/// system call.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 

@@ -14,7 +14,7 @@ const UNKNOWN: u16 = 1105;
 const WITHHELD: &str = "The server refused this; the gateway withholds the server's message, which may quote data";
 const CLASS: usize = 2;
 
-/// An error of the gateway, as MySQL's error packet.
+/// An error that the gateway sends to a client, as a MySQL error packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrPacket {
     kind: Kind,
@@ -79,8 +79,8 @@ impl From<Failure> for ErrPacket {
     }
 }
 
-/// Append the server's OK packet without its text, and with 0 warnings. The id that the server generated for a new row
-/// is removed, unless `shows_id` is true.
+/// Append the server's OK packet without its text, and with 0 warnings: the text and the number of warnings could
+/// depend on data. The id that the server generated for a new row is removed, unless `shows_id` is true.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -100,8 +100,9 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of an answer to PREPARE with 0 warnings. This packet contains the statement's number, and
-/// how many columns and parameters the statement has.
+/// Append the first packet of the server's answer to PREPARE. It contains the number that identifies the statement, and
+/// how many columns and parameters the statement has. The number of warnings becomes 0, because it could depend on
+/// data.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
@@ -112,7 +113,7 @@ pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> 
 }
 
 /// Append a server's error with the gateway's text instead of the server's. An error without an entry in
-/// `known_message` gets the code 1105, and keeps only the class of its SQL state.
+/// `known_message` gets the code 1105, and keeps only the class (the first two characters) of its SQL state.
 pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let ServerError { code, state: original, .. } = ServerError::parse(payload)?;
     let (code, message, kept) =
@@ -129,9 +130,10 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
-/// MariaDB and MySQL use the same codes up to 1879. Each later code is used by only one of the two.
+/// MariaDB and MySQL share the codes up to 1879. The text for a higher code fits only one of the two servers.
 ///
-/// A code reveals whether and how a statement failed. Whoever approves a statement accepts this.
+/// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
+/// statement accepts this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

@@ -25,20 +25,20 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the client's most recent parameter types were allowed. If an execution sends no types, the server uses
-    /// the most recent ones.
+    /// Whether the parameter types that the client sent last were allowed. The server uses them again if an execution
+    /// sends no types.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
 }
 
-/// A parameter of a prepared statement. `kind` is the only kind that the approval allows, or None if it allows any
-/// kind.
+/// A parameter of a prepared statement. `kind` is the kind that the approved statement requires, or None if it allows
+/// any kind.
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the most recent value of this parameter was not text, but a number for example. The client may then not
-    /// send a text by SEND_LONG_DATA: MariaDB 10.11 would keep the old type, and use the address of the text in memory
+    /// Whether the most recent value of this parameter was not text (but a number, for example). If so, the client may
+    /// not send a text by SEND_LONG_DATA: MariaDB 10.11 would keep the old type, and use the memory address of the text
     /// as the value.
     was_not_text: bool,
 }
@@ -81,7 +81,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules, under which the account has this role.
+    /// Apply new rules. `role` is the role that they give to the session's account.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -91,7 +91,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Begin a command whose answer has rows of this format. `statement` is None for a command without rows.
+    /// Begin a command. `format` is the format of the rows in its answer. `statement` is None if the answer has no
+    /// rows.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
@@ -162,11 +163,11 @@ impl Guard {
         }
     }
 
-    /// Store a statement that the server has prepared. Errors: `protocol` if the server reports another number of
-    /// columns or parameters than the approval.
+    /// Store a statement that the server has prepared. Errors: `protocol` if the server reports a different number of
+    /// columns or parameters than the approved statement has.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
-        // MariaDB does not report the columns of RETURNING before the execution, so these columns are checked at the
-        // execution.
+        // If the server reports 0 columns, do not check the number yet. MariaDB reports the columns of a RETURNING
+        // clause only at the execution, and they are checked then.
         if columns > 0 {
             self.check_count(columns.into())?;
         }
@@ -223,7 +224,8 @@ impl Prepared {
                     let kind = statements::Kind::from_type(number);
                     number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
                 });
-                // A refused execution does not reach the server, so the server keeps the old types.
+                // Store the types only if the execution is allowed: a refused execution does not reach the server, so
+                // the server keeps the old types.
                 if self.has_types {
                     for (parameter, number) in
                         self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)

@@ -86,9 +86,9 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
     Ok((file, known))
 }
 
-/// Return the key by which each statement is written only once. Texts that differ only in literals have the same key,
-/// because `?` replaces these literals in the file. A prepared statement keeps its literals, so they are part of its
-/// key.
+/// Return a key that is equal for all statements that share one entry in the file. Texts that differ only in literals
+/// share an entry, because the entry has a `?` for each literal. The entry of a prepared statement keeps the literals,
+/// so they are part of its key.
 fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
@@ -182,7 +182,8 @@ impl Recorder {
         }
     }
 
-    /// End the current statement. If it succeeded, write it, or keep a prepared statement until its first execution.
+    /// End the current statement. If it succeeded, write it to the file. If it was prepared, keep it instead until its
+    /// first execution.
     pub fn answered(&mut self, succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| succeeded) else { return };
         match self.number {
@@ -193,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// Write a prepared statement at its first execution, which contains the types of its parameters.
+    /// Write a prepared statement to the file at its first execution, which contains the types of its parameters.
     pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
         if let Some(mut pending) = self.prepared.remove(&number) {
             pending.kinds = kinds(pending.placeholders, parameters);
@@ -209,8 +210,8 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Return the protected columns that may filter or sort a statement's rows. These are the columns that the statement
-/// names outside its result columns, and outside the list of columns into which it inserts.
+/// Return the protected columns by which the statement may filter or sort rows. These are the protected columns that it
+/// names anywhere except in its list of result columns, and in the list of columns into which it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

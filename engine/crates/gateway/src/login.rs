@@ -31,11 +31,12 @@ pub const LONGEST: usize = 1 << 17;
 /// The number of bytes of the first part of the server's nonce (*scramble*). A greeting contains 8 bytes of the nonce
 /// before the zero byte, and 12 after the reserved bytes.
 const FIRST_SCRAMBLE_PART: usize = 8;
-/// The maximum length of an account name. MySQL cuts a longer name, and so may use another account. MariaDB's limit is
-/// higher.
+/// The maximum length of an account name. MySQL cuts a longer name, and the cut name may be that of another account.
+/// MariaDB's limit is higher.
 const LONGEST_ACCOUNT: usize = 32;
-/// The capabilities that a guarded session may use. Missing are those that change how the server parses a statement
-/// (IGNORE_SPACE, NO_SCHEMA, ODBC), and those that allow several statements in one command.
+/// The capabilities that a guarded session (one that may send only approved statements) may use. Two kinds of
+/// capabilities are missing: those that change how the server parses a statement (IGNORE_SPACE, NO_SCHEMA, ODBC), and
+/// those that allow several statements in one command.
 ///
 /// The bits are LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS, IGNORE_SIGPIPE,
 /// TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH,
@@ -102,9 +103,10 @@ pub struct Response<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientReads {
     Plaintext,
-    /// The client decrypts. The session's keys are bound to this nonce.
+    /// The client decrypts. The session's keys are derived with this nonce.
     Ciphertext(ClientNonce),
-    /// The client announces that it decrypts, but sends no valid nonce. Keys could not be bound to its session.
+    /// The client announces that it decrypts, but sends no valid nonce. The session's keys cannot be derived without a
+    /// nonce, so the login is refused.
     Unbound,
 }
 
@@ -167,8 +169,9 @@ impl<'a> Response<'a> {
         self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_unambiguous)
     }
 
-    /// Append the login response for the server, without the capabilities in `REMOVED`. The response of a guarded
-    /// session keeps only the capabilities in `GUARDED`, and its character set becomes utf8mb4.
+    /// Append the login response for the server, without the capabilities in `REMOVED`. If `guarded` (the session may
+    /// send only approved statements), the response keeps only the capabilities in `GUARDED`, and its character set
+    /// becomes utf8mb4.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }

@@ -47,8 +47,9 @@ pub struct LearnPlan {
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. The first four fields limit all connections, and `catalogue_seconds` applies to the
-/// listener as a whole. The other fields limit only the sessions whose commands the gateway checks.
+/// The limits of one listener. The limits from `connections` to `login_seconds` apply to all connections, and
+/// `catalogue_seconds` applies to the listener as a whole. The other limits apply only to sessions whose commands the
+/// gateway checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -115,8 +116,8 @@ pub enum Answer {
     Reloaded(BTreeMap<SocketAddr, Option<String>>),
 }
 
-/// The message that all listeners are open. It contains their addresses in the order of the plan, with their actual
-/// ports.
+/// The message that all listeners are open. It contains their addresses with the actual ports, in the order in which
+/// the plan (the gateway's configuration) lists them.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,

@@ -18,12 +18,12 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 use zeroize::Zeroizing;
 
-/// File permissions that users other than the owner must not have. Other users must have no access to rules with keys,
-/// and must not be able to write a file of statements.
+/// The permissions that users other than the owner must not have: any access to a rules file, which may contain keys,
+/// and write access to a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
-/// The number of consecutive hexadecimal digits from which a text could be a key. Error messages do not quote such a
-/// text.
+/// The minimum number of consecutive hexadecimal digits that could be a key. An error message does not quote a text
+/// with that many.
 const MIN_KEY_DIGITS: usize = 16;
 
 /// The rules of one listener, and the columns of its server.
@@ -74,7 +74,7 @@ struct ColumnRule {
 /// The names of a database, a table and a column, as the server spells them.
 pub type Names = [String; 3];
 
-/// The facts about a column of a base table that the rules need.
+/// The names of a column of a base table, and whether the server generates its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     pub names: Names,
@@ -211,8 +211,8 @@ impl Rules {
     /// Store the server's columns, and the names of its views without their databases.
     ///
     /// If a statement names a view, all its result columns are encrypted, unless the approval says which of them to
-    /// encrypt. Otherwise a protected column could pass in plaintext. If a statement has `FROM a_view AS people`, and a
-    /// table is named `people`, servers report the view's columns as columns of this table.
+    /// encrypt. Otherwise a protected column could pass in plaintext. For example, if a statement has `FROM a_view AS
+    /// people` and there is a table `people`, servers report the view's columns as columns of the table `people`.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -250,8 +250,8 @@ impl ColumnRule {
 struct Pattern(String);
 
 impl Pattern {
-    /// Return whether the name matches. After a mismatch only the last `*` is tried again, so even a pattern with many
-    /// `*` takes no exponential time.
+    /// Return whether the name matches. After a mismatch only the last `*` is tried again. The time is therefore not
+    /// exponential, even for a pattern with many `*`.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);
@@ -427,7 +427,7 @@ fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     })
 }
 
-/// Parse the statements of a file with `[[statements]]`.
+/// Parse a TOML file of approved statements, each in a table `[[statements]]`.
 ///
 /// # Errors
 /// The error message, which contains the line number.

@@ -1,5 +1,5 @@
-//! Encryption of result sets: their column definitions (MySQL Internals, "Protocol::ColumnDefinition41") and rows
-//! ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row"), with the session's data key.
+//! Encryption of result sets with the session's data key: of column definitions (MySQL Internals,
+//! "Protocol::ColumnDefinition41") and rows ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row").
 
 use crate::counters::Tally;
 use crate::rules::{NamedKey, Role, Rules};
@@ -34,8 +34,8 @@ pub struct Sealing {
     salt: Option<SessionSalt>,
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that have already occurred in this session, by the definition that the server sent. The array has
-    /// one map for each combination of verdict (what the approval says about the column) and row format.
+    /// The columns that have already occurred in this session. The key is the definition that the server sent. The
+    /// array has one map for each combination of verdict (what the approval says about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
@@ -73,8 +73,8 @@ impl Sealing {
         Ok(Sealing { key, wrapped, salt, sealers: Default::default(), known_columns: Default::default() })
     }
 
-    /// Return a copy with the session's next data key and empty caches. Errors: `internal` if the session has used all
-    /// key numbers.
+    /// Return a new `Sealing` for an account with this role. It has the session's next data key and empty caches.
+    /// Errors: `internal` if the session has used all key numbers.
     pub fn renewed(&self, role: &Role) -> Result<Self> {
         let next = self.key.number().checked_add(1);
         let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has used 2^32 data keys"))?;
@@ -120,8 +120,8 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // The gateway appends the envelope (decryption information) to the definition. Bytes that the server put there
-        // would reach the client unchecked.
+        // The gateway appends the envelope (decryption information) to the definition. Refuse a definition to which the
+        // server has already appended bytes, because they would reach the client unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }
@@ -220,9 +220,9 @@ impl Sealing {
     }
 }
 
-/// Return the algorithm that encrypts a result column. Return None if the column is sent unchanged. A protected column
-/// is always encrypted. Any other column is treated as the approval says. If the approval does not say, the column is
-/// sent unchanged only if it is a known column of a base table.
+/// Return the algorithm that encrypts a result column, or None if the column is sent unchanged. A protected column is
+/// always encrypted. For any other column, the verdict of the approved statement decides. Without a verdict, the column
+/// is sent unchanged only if it is known as an unprotected column of a base table.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];
@@ -236,9 +236,9 @@ fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> 
     }
 }
 
-/// Return a date or time of a binary row with all its parts. Servers leave out trailing parts that are 0, so the length
-/// of the ciphertext would otherwise reveal them. A client could even change its time zone, which changes these parts,
-/// and learn more from each change.
+/// Return a date or time of a binary row with all its parts, such as hours and microseconds. Servers leave out trailing
+/// parts that are 0. Without padding, the length of the ciphertext would therefore reveal whether these parts are 0. By
+/// changing its time zone, a client could change the parts, and learn more each time.
 fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE

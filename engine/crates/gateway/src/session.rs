@@ -177,7 +177,8 @@ enum Phase {
     Over,
 }
 
-/// The gateway's treatment of the session's account.
+/// Whether the session's account may send any statement (`Unguarded`), may send only approved statements (`Guard`), or
+/// is in learning mode (`Learn`).
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
@@ -187,8 +188,8 @@ enum Mode {
 }
 
 /// The state of setting and checking ("pinning") a session's settings: the character set, and an SQL mode under which
-/// the server parses statements as the gateway does. Otherwise `init_connect` or the server's configuration would
-/// decide about them.
+/// the server parses statements as the gateway does. Without pinning, `init_connect` or the server's configuration
+/// would determine these settings.
 ///
 /// The gateway sends the commands of [`PINNING`] together, and does not pass on their answers. The client gets the OK
 /// for its login only after the settings have been read back and checked.
@@ -213,9 +214,9 @@ const READ_BACK: [(&str, &[u8]); 5] = [
 ];
 
 /// Two commands: the first one sets the session's settings, and the second one reads them back. They are plain ASCII
-/// without double quotes, so the server parses them alike under every SQL mode and character set. The first command
-/// keeps the server's current SQL modes as far as they are allowed. The server itself selects them, so the gateway does
-/// not have to query them first.
+/// without double quotes, so the server parses them in the same way under every SQL mode and character set. The first
+/// command keeps those SQL modes of the session that are allowed. The server itself selects them, so the gateway does
+/// not have to query the SQL modes first.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -233,8 +234,7 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 /// The event for which a session waits. It determines the session's deadline. `Idle` and `Command` contain the number
-/// of commands processed so far. Because of this number the waits for two commands are unequal, and each gets a new
-/// deadline.
+/// of commands processed so far. Each command therefore counts as a different event, and gets a new deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
@@ -303,8 +303,9 @@ impl Session {
         }
     }
 
-    /// Return how many more bytes to receive from the client now. A TLS handshake may follow a TLS request. The
-    /// gateway's TLS layer must receive the handshake itself, so the limit ends with the TLS request.
+    /// Return how many more bytes to receive from the client now. A TLS handshake may follow a TLS request, and the
+    /// gateway's TLS layer must receive the handshake itself. Therefore receive at most the bytes of the TLS request,
+    /// as long as the client may send one.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -485,7 +486,8 @@ impl Session {
         self.salt = match response.client_reads {
             ClientReads::Plaintext => None,
             ClientReads::Ciphertext(nonce) => Some(SessionSalt::new(&greeting.scramble, &nonce)),
-            // Every account gets this error, so the error reveals nothing about an account.
+            // Refuse every account in this case. If only guarded accounts got the error, it would reveal which accounts
+            // are guarded.
             ClientReads::Unbound => return refuse(WITHOUT_A_NONCE),
         };
         self.mode = self.select_mode()?;
@@ -736,8 +738,9 @@ impl Session {
         };
         if length > header_size + limit || length == TOO_LONG {
             let error = ErrPacket::too_large(description, limit);
-            // After these two commands the session cannot go on: SEND_LONG_DATA has no answer, so an error packet would
-            // be taken for the next answer, and a command of 16 MB continues in further packets.
+            // In two cases the session cannot continue. SEND_LONG_DATA has no answer, so the client would take an error
+            // packet for the answer to its next command. A command of 16 MB continues in further packets, which the
+            // gateway cannot skip.
             if command == STMT_SEND_LONG_DATA || length == TOO_LONG {
                 return Err(error);
             }
@@ -770,8 +773,8 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide about a command of an account that is guarded or whose statements are learned. Pass the command on if it
-    /// is allowed. This function lists every command that can be passed on.
+    /// Decide whether to pass on a command, and pass it on if it is allowed. Only commands of guarded accounts and of
+    /// accounts in learning mode need this decision. This function lists every command that can be passed on.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {

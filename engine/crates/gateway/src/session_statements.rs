@@ -38,7 +38,8 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the session statement for a parsed text. Return None if the text is not an allowed session statement.
+/// Return the statement about the session, such as `COMMIT`, that a parsed text contains. Return None if the text is
+/// not such a statement or the statement is not allowed.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
@@ -67,8 +68,9 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes. Return None if the name is not valid. Unquoted tokens of a parsed
-/// statement are in lower case, so on servers that distinguish case a name with capital letters must be quoted.
+/// Return the name of a database without its quotes. Return None if the name is not valid. The gateway converts
+/// unquoted tokens to lower case. On a server that distinguishes case, clients must therefore quote a name with capital
+/// letters.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -188,8 +190,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset of it. If the client requests such a character set, the
-/// session of a guarded account uses utf8mb4.
+/// Return whether the character set is utf8mb4 or a subset of it. The gateway accepts these character sets, but does
+/// not pass them on: the session already uses utf8mb4.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

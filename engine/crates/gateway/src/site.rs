@@ -46,7 +46,7 @@ pub struct Gateway {
     reloading: Mutex<()>,
 }
 
-/// One listener's server, rules and limits, shared by all its conversations.
+/// One listener's server, rules and limits. All connections to the listener share them.
 pub struct Site {
     plan: ListenerPlan,
     pub tls: Option<TlsServer>,
@@ -198,8 +198,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// The limits of one listener's connections. The connections of all threads are counted: in total, for each address,
-/// and those that have not logged in.
+/// The limits of one listener, and the counts of its current connections: in total, by client address, and not logged
+/// in yet. The counts include the connections of all threads.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -272,7 +272,8 @@ impl Drop for Place {
     }
 }
 
-/// Return the unit in which connections are counted by address: an IPv4 address, or the /64 network of an IPv6 address.
+/// Return the address under which a connection is counted: the IPv4 address itself, or the /64 network of an IPv6
+/// address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),

@@ -67,7 +67,7 @@ impl Kind {
     }
 }
 
-/// The decision of an approval about one result column (output) of a statement.
+/// Whether one result column (output) of an approved statement is encrypted or sent unchanged, as its approval says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -76,7 +76,7 @@ pub enum Verdict {
     Plain,
 }
 
-/// For each result column (output) of an approved statement, whether it is encrypted or sent plain.
+/// Which of the result columns (outputs) of an approved statement are encrypted, as its approval says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
     /// One verdict for each column of the answer. An answer with another number of columns ends the session.
@@ -121,7 +121,8 @@ pub struct Reading {
     values: Vec<Value>,
     /// All values as the gateway sends them to the server.
     written: Vec<u8>,
-    /// The lists after ORDER BY or GROUP BY that have not ended, each as the depth of parentheses at which it began.
+    /// The lists after ORDER BY or GROUP BY that are still open while the text is parsed. Each list is stored as the
+    /// depth of parentheses at which it began.
     lists: Vec<usize>,
 }
 
@@ -163,8 +164,8 @@ impl Reading {
         &self.written[value.written.0..value.written.1]
     }
 
-    /// Return whether the statement contains nested queries. If the values of a result column come from a nested query,
-    /// servers may report a wrong table column as their origin.
+    /// Return whether the statement contains nested queries. Servers may report a wrong table column as the origin of
+    /// values that come from a nested query.
     pub fn is_nested(&self) -> bool {
         let mut selects = 0;
         self.shape_tokens().any(|token| {
@@ -702,7 +703,7 @@ impl Statement {
         self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
     }
 
-    /// Return whether the parsed text has an equal literal for each literal of the approved text.
+    /// Return whether the parsed text has, in place of each literal of the approved text, an equal literal.
     fn has_fixed(&self, reading: &Reading) -> bool {
         self.places.iter().zip(&reading.values).all(|(place, value)| match place {
             Place::Any(_) => true,
@@ -805,7 +806,7 @@ impl Statements {
         self.approved
     }
 
-    /// Parse a text into `reading`, and return the statement that approves the text in this database. Errors: the
+    /// Parse a text into `reading`, and return the approved statement that it matches in this database. Errors: the
     /// reason why the text is refused.
     pub fn find(
         &self,

@@ -91,12 +91,12 @@ impl<'a> Definition<'a> {
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// The number of bytes of the type and the filler after it, which end a definition without a tail.
+    /// The number of bytes of the type and the filler after it. A definition without a tail ends with them.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
-    /// Return the number `MYSQL_TYPE_…` of a definition. This is faster than [`Definition::parse`], because it skips
-    /// the names. Return None if the definition must be parsed: it has a tail, a name of more than 250 bytes, or an
-    /// error.
+    /// Return the number `MYSQL_TYPE_…` of a definition. This function skips the names, so it is faster than
+    /// [`Definition::parse`]. Return None if the definition has a tail, a name of more than 250 bytes, or an error:
+    /// only [`Definition::parse`] can process these cases.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
         let mut position = 0;
         for _ in 0..NAMES {

@@ -6,7 +6,7 @@ use crate::capability::*;
 use crate::packet;
 use base::error::{Failure, Result};
 
-/// The capabilities that the measuring client uses if the server offers them.
+/// The capabilities that the engine's own client uses if the server offers them.
 const CLIENT_CAPABILITIES: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG

@@ -1,6 +1,6 @@
 //! MySQL's wire protocol (4.1) as bytes: packets, integers, strings, columns, rows, and the connection phase.
 //!
-//! The measuring client and the gateway both use this crate. It uses no sockets.
+//! The gateway and the engine's own MySQL client, which measures, both use this crate. It uses no sockets.
 
 pub mod bytes;
 pub mod capability;

@@ -66,8 +66,8 @@ pub fn is_error(packet: &[u8]) -> bool {
     packet.first() == Some(&ERR)
 }
 
-/// Return whether the packet ends the column definitions or the rows of a result set. This is an EOF packet or, if the
-/// client announced DEPRECATE_EOF (`without_eof`), an OK packet whose first byte is `EOF`.
+/// Return whether the packet ends the column definitions or the rows of a result set. Such a packet is an EOF packet
+/// or, if the client announced DEPRECATE_EOF (`without_eof`), an OK packet whose first byte is `EOF`.
 pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }

@@ -1,7 +1,7 @@
 //! Servers: a program runs one [`Server`] for each listening address, on several threads.
 //!
-//! Each thread has its own executor, and for each address its own socket and counters. Threads share no state except
-//! what a [`Server`] shares among its clones.
+//! Each thread has its own executor. For each address, it has its own socket, counters and clone of the [`Server`]. The
+//! threads share no state except what these clones share.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The stack size of a thread in bytes. The encrypting gateway parses SQL, and a statement with the maximum nesting
-/// needs several megabytes. Stack memory that is never used costs nothing.
+/// The stack size of a thread in bytes. The gateway that encrypts columns parses SQL, and a statement with
+/// the maximum nesting needs several megabytes. Stack memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.
@@ -34,7 +34,7 @@ pub trait Server: Clone + Send + 'static {
 
 /// The counters of one address on one thread. Only this thread changes the counters. Other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
-    /// The counts that are reported. They are summed over the threads.
+    /// The values of the counters. [`Listeners::counters`] sums them over the threads.
     type Totals: Sum;
 
     /// Count an accepted connection.
@@ -75,7 +75,7 @@ pub struct Listeners<C> {
 impl<C: Counters> Listeners<C> {
     /// Listen on all addresses, then start threads called `name` that serve connections until the process ends. Port 0
     /// selects a free port.
-    /// Errors: `plan` if an address cannot be used.
+    /// Errors: class `plan` (invalid configuration) if an address cannot be used.
     pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();
@@ -118,8 +118,8 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after accepting failed because no file descriptor was free. A connection that ends during
-/// the pause frees one.
+/// The pause in nanoseconds after `accept` fails for lack of file descriptors or memory. Connections that end during
+/// the pause free some.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.

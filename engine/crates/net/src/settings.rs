@@ -38,7 +38,7 @@ pub struct Tls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// NIST's P-256.
+    /// NIST's curve P-256.
     Prime256v1,
     /// Curve25519 (RFC 7748).
     X25519,

@@ -1,5 +1,6 @@
-//! The record of a slice (a measured window of one workload): times of phases, errors by class, counts by name, and
-//! evidence of the connections.
+//! The record of a slice (a measured window of one workload).
+//!
+//! The record contains times of phases, errors by class, counts by name, and evidence of the connections.
 
 mod evidence;
 mod log;

@@ -156,8 +156,8 @@ impl Serialize for Counts {
     }
 }
 
-/// The counts of one worker while it measures, as plain integers. [`Tally::add_to`] gives them their names when the
-/// worker ends.
+/// The counts of one worker while it measures, as plain integers. When the worker ends, [`Tally::add_to`] adds them to
+/// the named [`Counts`].
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }

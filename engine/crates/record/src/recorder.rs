@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const LONGEST_NS: u64 = 600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// The times of all phases of a slice.
+/// The times of all phases (timed parts of an operation) in a slice (a measured window).
 #[derive(Default)]
 pub struct Recorder {
     phases: [PhaseRecord; Phase::ALL.len()],
@@ -28,7 +28,7 @@ struct PhaseRecord {
     histogram: Option<Histogram<u64>>,
 }
 
-/// The exact count, sums, minimum and maximum of a phase.
+/// The exact count, sums, minimum and maximum of one phase (a timed part of an operation).
 #[derive(Default)]
 struct Totals {
     count: u64,
@@ -39,7 +39,7 @@ struct Totals {
     traffic: Traffic,
 }
 
-/// The times of one phase, as they are sent to Python.
+/// The times of one phase (a timed part of an operation), as they are sent to Python.
 #[derive(Debug, Serialize)]
 pub struct PhaseAnswer {
     pub count: u64,

@@ -48,7 +48,7 @@ phases! {
     Read = "read",
     Update = "update",
     Scan = "scan",
-    /// TPC-C's New-Order transaction (clause 2.4), including its retries.
+    /// TPC-C's New-Order transaction (clause 2.4). As in the other four transactions, the time includes retries.
     NewOrder = "new_order",
     Payment = "payment",
     OrderStatus = "order_status",

@@ -5,8 +5,8 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// The initial number of bytes of the inbox. A record of any workload fits. A larger message enlarges the inbox for the
-/// rest of the connection.
+/// The initial size of the inbox in bytes, which is enough for most messages. A larger message enlarges the inbox for
+/// the rest of the connection.
 const FIRST_INBOX: usize = 4096;
 
 /// A stream with a buffer for requests (the outbox) and a buffer for answers (the inbox).
@@ -79,7 +79,7 @@ impl Buffered {
         }
     }
 
-    /// Check that no unread bytes were received. Errors: `protocol` if there are any.
+    /// Check that no unread bytes were received. Errors: class `protocol` if there are any.
     pub fn check_idle(&self) -> Result<()> {
         if self.received_bytes().is_empty() {
             Ok(())

@@ -46,7 +46,8 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses the settings of a service in a plan, without the protocol's name. Errors: those of `serde_json`.
+    /// Parses the settings of a service from the JSON object in a plan, after the protocol's name was removed from it.
+    /// Errors: those of `serde_json`.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -56,15 +57,15 @@ impl Protocol {
     }
 }
 
-/// The settings of a service in a plan. Each protocol has its own type.
+/// The settings of a service in a plan (the configuration of a run). Each protocol has its own type.
 pub trait Settings: Debug + Send + Sync {
     /// Check the settings for workloads of these kinds, as far as possible without contacting a server. Errors: class
-    /// `plan`.
+    /// `plan` (invalid configuration).
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
 
-    /// Return whether a worker keeps its connection between operations, if it executes a workload of this kind.
+    /// Return whether a worker that executes this kind of workload keeps its connection between operations.
     fn is_persistent(&self, kind: Kind) -> bool {
         kind != Kind::Connect
     }
@@ -107,7 +108,8 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Properties of a service by name, such as `{"software": "nginx"}`. The results keep them as evidence.
+/// Properties of a service by name, such as `{"software": "nginx"}`. The results of a run contain them, to prove which
+/// service was measured.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -20,7 +20,7 @@ pub trait OneServer: 'static {
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
-/// The client of one worker, which opens the worker's sessions.
+/// The client of one worker (a task that executes operations). It opens the worker's connections.
 pub struct Client<S> {
     service: Arc<S>,
     reactor: Rc<Reactor>,
@@ -70,8 +70,8 @@ pub async fn first_reached<T>(
     outcome
 }
 
-/// Give a timeout a message with the time limit and the last completed step: `no answer within 1.5 s after the TLS
-/// handshake`. Return other failures unchanged.
+/// Return a timeout error that states the time limit and the last completed step, such as `no answer within 1.5 s after
+/// the TLS handshake`. Return other failures unchanged.
 pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -> Failure {
     if failure.class != Class::Timeout {
         return failure;

@@ -69,8 +69,8 @@ pub struct Exchange {
 pub struct Expected(Digest);
 
 impl Salted {
-    /// Derive the keys from a password. The caller has prepared it (SASLprep, RFC 4013) as the database's protocol
-    /// requires. Errors: `internal` if this OpenSSL has no SHA-256.
+    /// Derive the keys from a password that the caller has prepared as the database's protocol requires (SASLprep, RFC
+    /// 4013). Errors: class `internal` if this OpenSSL has no SHA-256.
     pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
         Self::hashed(password, salt, iterations).map_err(|error| unsupported(&error))
     }
@@ -90,7 +90,7 @@ impl Salted {
 }
 
 impl Exchange {
-    /// Begin an authentication with a new nonce. Errors: `internal` if the system has no random bytes.
+    /// Begin an authentication with a new nonce. Errors: class `internal` if the system has no random bytes.
     pub fn begin(username: &str, binding: Binding) -> Result<Self> {
         let mut random = [0; NONCE_BYTES];
         openssl::rand::rand_bytes(&mut random).map_err(|error| unsupported(&error))?;
@@ -114,9 +114,9 @@ impl Exchange {
     }
 
     /// Answer the server's first message. Return the client's final message, and the signature expected from the
-    /// server. `salted` derives the keys from a salt and a number of iterations. Errors: `protocol` if the message is
-    /// malformed; `authentication` if the server's nonce does not begin with the client's, or the number of iterations
-    /// is out of range.
+    /// server. `salted` derives the keys from a salt and a number of iterations. Errors: class `protocol` if the
+    /// message is malformed; `authentication` if the server's nonce does not begin with the client's, or the number of
+    /// iterations is out of range.
     pub fn prove(
         &self,
         server_first: &[u8],
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
     }
 
-    /// The client sends the header in its first message, and again with the certificate's hash in the signed message
-    /// (RFC 5802, 7).
+    /// The client sends the field `gs2-header` in its first message. It sends this field again, followed by the
+    /// certificate's hash, in its final message (RFC 5802, 7).
     #[test]
     fn proof_can_be_bound_to_the_server_certificate() {
         let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());

@@ -12,7 +12,8 @@ use std::ops::Range;
 /// set).
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// A server that fits the read preference. If several servers fit, the worker's number selects one of them.
+    /// A server that the read preference allows (MongoDB's setting of which members may serve reads). The field is the
+    /// worker's number, which selects one server if several are allowed.
     Reader(usize),
     Writer,
 }
@@ -27,7 +28,7 @@ pub trait Client: 'static {
     }
 
     /// Find the server of this target again after a session to the server broke. The current operation's deadline
-    /// applies. The default does nothing, for services with one server.
+    /// applies. The default does nothing, which suits a service with only one server.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
@@ -63,9 +64,9 @@ pub trait Session {
     /// End the session as the protocol requires, without waiting for an answer.
     fn close(self);
 
-    /// Like `close`, but if the client asked the server to close the connection, wait until the server has done so. The
-    /// side that closes first keeps its port in TIME_WAIT for a minute. A client that always closed first would have
-    /// ports for only a few hundred connections a second.
+    /// End the session like `close`. If the client has asked the server to close the connection, wait until the server
+    /// has done so. This keeps ports available: the side that closes first keeps its port in TIME_WAIT for a minute, so
+    /// a client that always closes first runs out of ports at a few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -79,7 +80,6 @@ pub trait Ask: Session {
     /// The data that queries read, such as a table of records. `()` if queries need no data.
     type About: 'static;
 
-    /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
     /// Like `ask`, but for a query that is not the last one of its connection. Only HTTP distinguishes the two, because
@@ -92,7 +92,7 @@ pub trait Ask: Session {
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
     /// Do the work that only the first operation of a workload needs on this session, such as preparing the statements
-    /// for `shape`. This work is not measured. Later calls cost nothing.
+    /// for `shape`. This work is not measured. Only the first call does any work.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -118,7 +118,7 @@ pub trait Pipeline: Ask {
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session that can also overwrite a record with a random key, one at a time.
+/// A session that can overwrite single records with random keys, as well as read and insert records.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
@@ -133,18 +133,19 @@ pub trait Requests: Session {
     /// Send one request and receive the response. Count the response in `tally`, whatever its status. `last` means that
     /// this is the last request of the connection. Call `arrived` with the connection's traffic when the response
     /// begins.
-    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
-    /// broken connection.
+    /// Errors: class `status` for a status that is not allowed, after which the connection may still be usable;
+    /// `short_body` for a body that ends early; `protocol` for an invalid response; and the errors of a broken
+    /// connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
     /// Return whether the last response allows another request on this session.
     fn may_go_on(&self) -> bool;
 
-    /// Return whether the session is still open, as far as events have shown. If no event has arrived, no system call
-    /// is made.
+    /// Return whether the session is still open. This makes a system call only if epoll has reported an event for the
+    /// connection.
     async fn is_still_open(&mut self) -> bool;
 
-    /// Like `is_still_open`, but always ask the kernel.
+    /// Like `is_still_open`, but always make the system call.
     async fn is_open(&mut self) -> bool;
 }
 

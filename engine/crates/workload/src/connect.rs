@@ -1,6 +1,6 @@
 //! Workload `connect`, which simulates a client without a connection pool. An operation opens a connection, performs a
-//! first query (unless disabled) and any further queries on it, and ends it. Ending the connection belongs to no timed
-//! phase of the operation. It only delays the worker's next operation.
+//! first query (unless disabled) and any further queries on it, and ends it. The time for ending the connection counts
+//! in no phase (timed part) of the operation.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};

@@ -15,10 +15,10 @@ use base::Random;
 use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
-/// The maximum number of connections that a thread opens at the same time, for protocols that wait for
-/// [`Job::opening`]. A server's listen queue may be as short as nginx's 511. If a queue is full, TCP retries with
-/// growing pauses until the connection times out. The wait for permission to open counts in no phase except `delay`,
-/// which is the time from the scheduled start of an operation to its actual start.
+/// The maximum number of connections that a thread opens at the same time. More could overflow the server's listen
+/// queue, which may be as short as nginx's 511. TCP would then retry with growing pauses until the connection times
+/// out. Protocols observe this limit by waiting for [`Job::opening`]. This wait counts only in phase `delay`, the time
+/// from an operation's scheduled start to its actual start.
 pub const OPENING_AT_A_TIME: usize = 256;
 
 /// The parameters for creating one worker.
@@ -29,8 +29,8 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The random numbers of the worker. The worker gets equal numbers in every variant of the experiment (arm), so
-    /// that they all read the same keys.
+    /// The random numbers of the worker. They are the same in every variant of the experiment (arm), so that all
+    /// variants read the same keys.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

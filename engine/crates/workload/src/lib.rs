@@ -66,7 +66,7 @@ pub trait Workload: 'static {
     /// Errors: the worker counts them and continues with the next operation.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
-    /// Record operations that the last call of [`Workload::operate`] timed separately from its main operation, such as
+    /// Record additional operations that the last call of [`Workload::operate`] performed and timed separately, such as
     /// the further queries of workload `connect`.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 

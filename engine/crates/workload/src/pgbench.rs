@@ -1,5 +1,5 @@
-//! pgbench's data (PostgreSQL's documentation, "pgbench"; pgbench.c, `initGenerateData`): the rows of its accounts,
-//! which do not depend on the seed, and the parameters of its transactions.
+//! pgbench's data: the rows of its accounts, which do not depend on the seed, and the parameters of its transactions
+//! (PostgreSQL's documentation, "pgbench"; pgbench.c, `initGenerateData`).
 
 use base::Random;
 use std::io::Write;

@@ -93,7 +93,7 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
     }
 }
 
-/// The preparation of a new session before its first operation. It is not measured.
+/// The work on a new session before its first operation. This work is not measured.
 pub trait Preparation<S> {
     /// Whether to search for the primary again after a connection broke, because another server may have become the
     /// primary.
@@ -102,7 +102,7 @@ pub trait Preparation<S> {
     async fn prepare(&self, session: &mut S) -> Result<()>;
 }
 
-/// The preparation that the protocol defines ([`Session::prepare`]).
+/// The work that the protocol defines for a new session ([`Session::prepare`]).
 pub struct SessionPreparation;
 
 impl<S: Session> Preparation<S> for SessionPreparation {
@@ -131,7 +131,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Open the session unless it is open, and add its server and TLS settings to the evidence.
+    /// Open the session unless it is open, and add its server and TLS settings to the evidence (the record of what was
+    /// measured).
     /// Errors: the errors of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
@@ -141,8 +142,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session out for one operation. [`Persistent::settle`] puts it back. The session of an abandoned
-    /// operation is never put back. Otherwise a late answer could be mistaken for the answer to the next operation.
+    /// Take the session out of this object for one operation. [`Persistent::settle`] puts it back afterwards. After an
+    /// abandoned operation the session is not put back, because a late answer could be mistaken for the answer to the
+    /// next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -150,9 +152,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. An error answer of the server (class `server`)
-    /// leaves the session usable. After any other error its state is unknown, so close it. Also close it if the server
-    /// answered that it is no longer the primary and the preparation rediscovers servers.
+    /// Keep the session for the next operation, and return the outcome. After an error answer of the server (class
+    /// `server`) the session is still usable. After any other error its state is unknown, so close it. If
+    /// [`Preparation::REDISCOVERS`] is set, also close it when the server answered that it is no longer the primary.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),

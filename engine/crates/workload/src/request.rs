@@ -24,9 +24,8 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// `requests_per_connection` limits the requests on a connection. The first connection of worker w ends earlier, as
-    /// if it had already carried w modulo `requests_per_connection` requests. Otherwise the connections of all workers
-    /// would end at the same time.
+    /// `requests_per_connection` limits the requests on a connection. The first connection of worker w carries w modulo
+    /// `requests_per_connection` requests fewer. Otherwise the connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

@@ -49,8 +49,8 @@ impl Schedule {
         }
     }
 
-    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds. All hosts
-    /// together perform at most `operations`.
+    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds.
+    /// `operations` is the maximum for all hosts together.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn several_hosts_have_the_same_start_times_as_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

@@ -7,9 +7,9 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the data that workloads without sizes of their own (such as `query` and `load`) read and write. Only
-/// records of YCSB's table have `fields` fields of `field_length` bytes. Other records have the size that sysbench,
-/// pgbench or the service's settings define.
+/// The size of the data that workloads such as `query` and `load` read and write. (Workloads `ycsb` and `tpcc` have
+/// their own settings.) `fields` and `field_length`, the number of fields and their length in bytes, apply only to
+/// YCSB's table. sysbench, pgbench or the service's settings define the size of other records.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -93,8 +93,8 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin. They are not assigned to workers beforehand: whichever worker is free performs
-/// the next operation.
+/// The rate at which operations begin. Operations are not assigned to workers beforehand: whichever worker is free
+/// performs the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
@@ -126,7 +126,8 @@ pub enum Kind {
     Load,
     Request,
     Ycsb,
-    /// A TPC-C transaction. In TPC-C's phase `load`, an operation instead writes a part of the data.
+    /// One TPC-C transaction. In TPC-C's phase `load` (writing the data), an operation writes a part of the data
+    /// instead.
     Tpcc,
     /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,
@@ -151,18 +152,20 @@ impl Kind {
     }
 }
 
-/// The kinds of workloads for sessions that can only query ([`crate::Ask`]).
+/// The kinds of workloads for protocols whose sessions can only query ([`crate::Ask`]).
 pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
-/// The kinds of workloads for sessions that can read and write records by their keys ([`crate::KeyValue`],
+/// The kinds of workloads for protocols whose sessions can read and write records by their keys ([`crate::KeyValue`],
 /// [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
-/// The kinds of workloads for sessions that also speak SQL ([`crate::sql::Sql`]).
+/// The kinds of workloads for protocols whose sessions can read and write records and speak SQL ([`crate::sql::Sql`]).
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc, Kind::Write];
-/// The kinds of workloads for sessions that can also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
+/// The kinds of workloads for protocols whose sessions can read and write records, pipeline queries, and perform
+/// pgbench's transactions ([`crate::Pgbench`]).
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
-/// The kinds of workloads for sessions of caches, which can also pipeline and write single records ([`crate::Overwrite`]).
+/// The kinds of workloads for caches such as Redis, whose sessions can read and write records, pipeline queries, and
+/// overwrite single records ([`crate::Overwrite`]).
 pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
-/// The kinds of workloads for sessions that carry HTTP requests ([`crate::Requests`]).
+/// The kinds of workloads for protocols whose sessions carry HTTP requests ([`crate::Requests`]).
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
 #[cfg(test)]

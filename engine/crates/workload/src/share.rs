@@ -40,8 +40,8 @@ impl Share {
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
     /// Return this host's share of a workload, or None if none of the workload's workers run on this host. A workload
-    /// that loads data runs only on the first host, because loading is not measured and must begin with the first
-    /// record.
+    /// that loads data runs only on the first host: the load must begin with the first record, and its speed does not
+    /// matter because it is not measured.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)
@@ -61,7 +61,7 @@ impl Share {
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
-    /// Return how many of the numbers below `below` belong to this host.
+    /// Return how many of the numbers from 0 to `below` - 1 belong to this host.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }

@@ -1,5 +1,5 @@
-//! The SQL traits that a protocol implements for workload `tpcc`. A connection prepares each statement once, parameters
-//! are appended one after the other, and rows are read column by column without copying.
+//! The SQL traits that a protocol implements for workload `tpcc`. A connection prepares each statement once. The caller
+//! appends parameters one after the other, and reads rows column by column without copying.
 
 use crate::client::Session;
 use base::error::Result;
@@ -27,9 +27,9 @@ pub enum Column {
     Tiny,
     Short,
     Int,
-    /// `BIGINT`, which is the type of counts.
+    /// `BIGINT`, the type of `COUNT`.
     Big,
-    /// `DECIMAL`, which is the type of sums.
+    /// `DECIMAL`, the type of amounts of money and of their sums.
     Decimal,
     /// `CHAR` or `VARCHAR`.
     Text,
@@ -90,7 +90,6 @@ pub trait Parameters {
 pub trait Row<'a> {
     fn integer(&mut self) -> Result<i64>;
 
-    /// Like `integer`, but return None for NULL.
     fn integer_or_null(&mut self) -> Result<Option<i64>>;
 
     /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last decimal place. With
@@ -99,7 +98,6 @@ pub trait Row<'a> {
 
     fn text(&mut self) -> Result<&'a [u8]>;
 
-    /// Read a `DATETIME`. Return None for NULL.
     fn datetime_or_null(&mut self) -> Result<Option<DateTime>>;
 
     /// Skip `count` columns with strings.
@@ -124,8 +122,8 @@ pub trait Sql: Session {
     fn statements_sent(&self) -> u64;
 
     /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
-    /// Errors of this method and of the methods below: `server` if the server answers with an error; `protocol` if the
-    /// answer is invalid; the errors of a broken connection.
+    /// Errors, also of the methods below: `server` if the server answers with an error; `protocol` if the answer is
+    /// invalid; the errors of a broken connection.
     async fn execute(&mut self, text: &str) -> Result<()>;
 
     /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such

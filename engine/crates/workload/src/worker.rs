@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 
 /// The time for which an operation may continue after its slice (a measured window) has closed. An operation that ends
-/// in this time is counted, because leaving it out would favour short operations. An operation that takes longer is
-/// abandoned, which is an error of class `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of
-/// consecutive queries in an operation.
+/// within this time is counted, because leaving it out would favour short operations. A longer operation is abandoned,
+/// which counts as an error of class `abandoned`. For an operation with several consecutive queries, the time is
+/// multiplied by their number ([`Workload::in_a_row`]).
 const GRACE_NS: u64 = 1_000_000_000;
 /// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
 /// busy loop.
@@ -110,7 +110,7 @@ async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     clock::now()
 }
 
-/// Wait for `lasts` nanoseconds, but not beyond the end of the window, and return the current time.
+/// Wait for `lasts` nanoseconds, but at most until the window closes. Return the current time.
 async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     if lasts == 0 {
         return now;
@@ -209,11 +209,12 @@ impl Window {
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// Return whether the slice (measured window) ends early because an operation was delayed too long. `delay` is the
-    /// delay in nanoseconds of the operation that the calling worker would begin next. The slice also ends if this
-    /// function has returned true to another worker.
+    /// Return whether the slice (measured window) ends early because an operation is too late. `delay` is the time in
+    /// nanoseconds by which the calling worker's next operation is late. If it exceeds the maximum, this function
+    /// returns true, and from then on returns true to all workers.
     pub fn gives_up(&self, delay: u64) -> bool {
-        // Relaxed ordering suffices: a worker that reads the old value begins one more operation.
+        // Relaxed ordering suffices: a worker that still reads the old value begins one more operation, which does no
+        // harm.
         if delay > self.most_delay {
             self.given_up.store(true, Ordering::Relaxed);
         }
@@ -241,7 +242,7 @@ impl Window {
     }
 }
 
-/// The slot through which a thread sends commands to one of its workers.
+/// The place where a thread puts the next command for one of its workers.
 pub struct Slot {
     pub reactor: Rc<Reactor>,
     pub log: Rc<RefCell<SliceLog>>,
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn window_gives_up_for_all_workers_after_an_operation_was_delayed_too_long() {
+    fn window_ends_for_all_workers_after_an_operation_was_delayed_too_long() {
         let window = Window::new(250, 0, 1_000).giving_up_after(100);
         assert!(!window.gives_up(100));
         assert!(window.gives_up(101));

@@ -10,7 +10,7 @@ use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Builder, X509Name, X509NameBuilder};
 use std::path::PathBuf;
 
-/// The number of days until a valid certificate expires.
+/// A value of `days` for [`Authority::identity`]: the certificate is valid for 30 days.
 pub const VALID: i64 = 30;
 /// A value of `days` for [`Authority::identity`]: the certificate expired yesterday.
 pub const EXPIRED: i64 = -1;
@@ -20,7 +20,6 @@ pub struct Authority {
     certificate: X509,
 }
 
-/// The certificate and the key of a server.
 pub struct Identity {
     pub key: PKey<Private>,
     pub certificate: X509,

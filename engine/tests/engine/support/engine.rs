@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// The maximum duration in seconds of slices (measured windows) that should end after a number of operations. A slice
 /// that lasts this long has hung.
 pub const HANG_SECONDS: f64 = 600.0;
-/// The maximum number of attempts to measure a slice without interference from a slow machine.
+/// The maximum number of attempts to measure a slice. A slow machine can make an attempt unusable.
 const ATTEMPTS: usize = 20;
 
 pub struct Engine {

@@ -61,7 +61,7 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// The user of a connection from the gateway to the server.
+/// Who opened a connection to the server behind the gateway.
 enum ConnectionKind {
     /// A client, whose statements the gateway forwards.
     Client,
@@ -178,7 +178,7 @@ impl Gateway {
         listener["rules_file"] = json!(rules_file(test, rules));
         let limits = &mut listener["limits"];
         if limits["login_seconds"].is_null() {
-            // Tests of other limits must not reach the login timeout.
+            // A slow test of another limit must not reach the login timeout.
             limits["login_seconds"] = json!(600);
         }
         let mut engine = Engine::start_subcommand("gateway");
@@ -226,8 +226,8 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the text of the error at the end of an answer. Check that the packets are in sequence, and that only the
-/// account `u`, which is not guarded, got plaintext.
+/// Return the text of the error that ends an answer. Check that the packets are numbered in sequence, and that
+/// plaintext (`smith`) appears only in answers to account `u`, which is not guarded.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());

@@ -20,13 +20,11 @@ pub enum Response {
     ThenResets(&'static [u8]),
     /// Send the first bytes, then repeat the second bytes without end.
     ThenForEver(&'static [u8], &'static [u8]),
-    /// Send these bytes after a delay.
     After(Duration, &'static [u8]),
     /// Use the next of these responses for each request, and the last one for all further requests.
     OneByOne(Vec<Response>),
 }
 
-/// A running test server, with its counters.
 pub struct Http {
     pub address: String,
     pub connections: Arc<AtomicUsize>,

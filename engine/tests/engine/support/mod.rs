@@ -27,7 +27,6 @@ use workload::{Ask, Client, Session, Target};
 /// A timeout so long that no test reaches it, even on a slow machine.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
-/// Run a future on a new runtime and return its result.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();

@@ -21,13 +21,13 @@ use std::sync::{Arc, LazyLock};
 
 /// The password of the server's only user.
 pub const PASSWORD: &str = "secret";
-/// The public key for this password with method ed25519, from MariaDB's documentation.
+/// The public key of method ed25519 for this password, from MariaDB's documentation.
 const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
 /// The scramble (nonce) in the greeting.
 pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
-/// The RSA key of all servers. It is generated before they start, because that can take seconds and logins have a
-/// timeout.
+/// The RSA key of all servers. It is generated before a server starts: generation can take seconds, in which a login
+/// could time out.
 static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).unwrap());
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
@@ -53,7 +53,6 @@ pub struct Mysql {
 /// A function that returns the answers for a connection. Its argument is the connection attribute `costof_nonce`, if
 /// the client sent it.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
-/// A function that returns the next answer on a connection.
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 
 /// The answer to every query: a result with one row and one column.

@@ -15,7 +15,6 @@ const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07secrZ\0\0\0\x05
 
 const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 
-/// The behaviour of a test server.
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,

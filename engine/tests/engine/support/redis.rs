@@ -8,7 +8,6 @@ use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// The behaviour of a test server.
 #[derive(Clone, Default)]
 pub struct Redis {
     pub tls: Option<Arc<SslAcceptor>>,

@@ -29,7 +29,8 @@ pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     Behaviour::Tls(acceptor(identity, version))
 }
 
-/// Return the TLS settings of a server with this certificate. `version` is the maximum version; None is no limit.
+/// Return the TLS settings of a server with this certificate. `version` is the highest TLS version that the server
+/// accepts; None means any.
 pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcceptor> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();
@@ -75,7 +76,8 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
         Behaviour::Response(bytes) => {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(bytes);
-            // Wait until the client has read the answer: closing a connection with unread bytes would reset it.
+            // Wait until the client has read the answer. If this side closed the connection with bytes of the client
+            // still unread, the connection would be reset and the client could lose the answer.
             let _ = stream.read(&mut [0; 4096]);
         }
     }

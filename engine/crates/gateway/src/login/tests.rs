@@ -73,7 +73,7 @@ fn login_response_contains_the_account_and_whether_the_client_decrypts() {
         let response = Response::parse(&packet).unwrap();
         assert_eq!((response.account, response.client_reads), (&b"shop"[..], client_reads), "{attributes:?}");
     }
-    // Two nonces are refused, because it would not be clear to which of them the keys are bound.
+    // Two nonces are refused, because it would not be clear which of them the session's keys depend on.
     let twice: Vec<u8> = [("costof_encrypted", "1"), ("costof_nonce", digits), ("costof_nonce", digits)]
         .iter()
         .flat_map(|(name, value)| [name, value].map(|text| [&[text.len() as u8], text.as_bytes()].concat()).concat())

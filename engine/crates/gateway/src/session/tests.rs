@@ -343,7 +343,7 @@ fn login_of_a_guarded_account_needs_an_unambiguous_name_a_decrypting_client_and_
     early.take();
     early.client(&ahead[processed..]);
     assert!(early.session.is_over() && early.to_server.is_empty());
-    // If a login is refused, a guarded account gets the gateway's text instead of the server's.
+    // If the server refuses the login, a guarded account (`shop`) gets the gateway's text instead of the server's.
     for (account, is_gateway_text) in [("shop", true), ("admin", false)] {
         let mut test = TestSession::greeted(RULES);
         test.client(&response(account, true));
@@ -501,8 +501,9 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
     }
 }
 
-/// A protected column is always encrypted. For any other result column the approval decides. If the approval says
-/// nothing, the result column is sent unchanged only if the server reports a known column of a table as its origin.
+/// A protected column is always encrypted. For any other result column the statement's approval decides. If the
+/// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
+/// from a known column of a table.
 #[test]
 fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -567,7 +568,8 @@ fn new_rules_apply_from_the_next_command() {
     assert!(test.refusal().contains("not approved"), "it is no longer approved");
     test.session.shared.replace(Rules::parse_valid(""));
     assert!(is_revealed(&mut test));
-    // The session had no guard until now. It ends, because the gateway cannot undo earlier commands.
+    // Until now the account could send any statement. The gateway cannot undo the effects of these statements, so the
+    // session ends.
     test.replace_rules(RULES);
     test.query(CITY);
     assert!(test.final_error().1.contains("connect again"));
@@ -625,8 +627,8 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
         let answer = text_answer(&columns, &[&[Some(b"7"), Some(b"smith"), Some(b"1")]]);
         test.server(&answer);
         assert_eq!(test.to_client, answer);
-        // Approved statements and statements that the server refuses are not written. A statement that the gateway
-        // cannot parse is written as a comment.
+        // Approved statements and statements that the server refuses are not written to the file of learned statements.
+        // A statement that the gateway cannot parse is written as a comment.
         test.query(NAME);
         test.server(&text_answer(&[SECRET], &[]));
         test.query("SELECT nothing FROM people");
@@ -673,7 +675,7 @@ fn execution_encrypts_the_columns_that_the_approval_of_its_prepared_statement_re
     test.take();
     test.client(&execution(1, b""));
     assert!(test.refusal().contains("no prepared statement with this number"));
-    // 0 columns are allowed, because MariaDB does not report the columns of RETURNING before the execution.
+    // 0 columns are allowed, because MariaDB does not report the columns of a RETURNING clause before the execution.
     for (parameters, columns, is_accepted) in [(0, 1, true), (0, 0, true), (1, 1, false), (0, 2, false)] {
         let mut test = TestSession::logged_in("shop");
         test.prepare("SELECT MAX(city) FROM people");
@@ -754,7 +756,7 @@ fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
         assert!(!passes(&mut test, &types(is_new, &[NUMBER, NUMBER])), "{is_new}");
     }
     assert!(passes(&mut test, &types(2, &[NUMBER, TEXT])));
-    // If the approval names no kind, any common type is allowed.
+    // If the approval requires no kind of value, parameters of any common type are allowed.
     let mut test = TestSession::logged_in("shop");
     test.prepared("SELECT city FROM people WHERE id = ?", 1, &[PLAIN]);
     assert!(passes(&mut test, &types(1, &[TEXT])) && passes(&mut test, &types(1, &[NUMBER])));
@@ -783,8 +785,7 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
         if passes {
             assert_eq!(test.sent(), data[4..]);
         } else {
-            // SEND_LONG_DATA has no answer, so the client reads this error in place of the answer to the next
-            // execution.
+            // SEND_LONG_DATA has no answer, so the client reads this error as the answer to its next execution.
             let (sequence, words) = test.final_error();
             assert!(
                 sequence == 1 && words.contains("SEND_LONG_DATA for a parameter whose last value was not a text"),
@@ -824,7 +825,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
     test.client(&packet(0, b"\x19\x08\0\0\0"));
     test.take();
     test.prepared(CITY, 0, &[PLAIN]);
-    // An execution and a reset of the statement both start a new count of bytes.
+    // The count of bytes sent as long data starts from 0 again after an execution, and after a reset of the statement.
     let data = packet(0, b"\x18\x07\0\0\0\0\x0012345678");
     for next in [execution(7, b""), packet(0, b"\x1a\x07\0\0\0")] {
         test.client(&[&data[..], &next].concat());

@@ -328,8 +328,9 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return all token lists that could mean the same to a server, which parses `a -1` as `a - 1`: the unchanged tokens,
-/// and for each negative number a copy in which this number is split into a minus and a number.
+/// Return all token lists that could mean the same to a server. A server parses `a -1` as `a - 1`. The result therefore
+/// contains the unchanged tokens, and for each negative number a copy in which this number is split into a minus and a
+/// number.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! A small single-threaded runtime. Each thread has one epoll instance and runs its tasks as ordinary futures.
 //!
-//! A general-purpose runtime would add to the engine's own time per operation, which every report shows. Here the
+//! Every report shows the engine's own time per operation, and a general-purpose runtime would increase it. Here the
 //! thread that waits for events also polls the tasks. An operation therefore costs one `send`, one `recv`, and a part
 //! of an `epoll_wait`, because one call returns the events of several operations. It costs no allocation, lock, wake-up
 //! queue or message between threads.

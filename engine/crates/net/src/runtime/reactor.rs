@@ -89,7 +89,7 @@ impl Reactor {
 
     /// Let other tasks run. A task that otherwise never waits must call this, so that other tasks progress and
     /// deadlines are checked.
-    /// Errors: `timeout` if the task's deadline has passed.
+    /// Errors: class `timeout` if the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
@@ -202,8 +202,8 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // Setting the timer fails only for invalid times. Setting it also discards an earlier expiry, so the descriptor
-        // is never read.
+        // This call also discards an earlier expiry, so nothing must be read from the descriptor. The call fails only
+        // for invalid times.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
@@ -279,7 +279,7 @@ impl Executor {
     }
 
     fn poll_woken(&mut self) {
-        // Tasks are woken by the reactor and never through a `Waker`.
+        // The reactor wakes tasks by their index and never through a `Waker`, so a waker that does nothing is enough.
         let mut context = Context::from_waker(Waker::noop());
         while !self.reactor.woken.borrow().is_empty() {
             // Swapping the two vectors reuses their allocations.

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 
 /// Return all addresses of a host, at least one, in the order that the system prefers.
-/// Errors: `resolve` if the name has no address, `timeout` at the task's deadline.
+/// Errors: class `resolve` if the name has no address, `timeout` at the task's deadline.
 pub async fn resolve(reactor: &Rc<Reactor>, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let name = host.to_owned();

@@ -24,7 +24,7 @@ impl Semaphore {
     }
 
     /// Wait for a permit.
-    /// Errors: `timeout` at the task's deadline.
+    /// Errors: class `timeout` at the task's deadline.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;

@@ -88,8 +88,8 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() 
             reactor.set_deadline(0);
             assert!(ours.readable().await.is_err(), "the peer sent nothing");
             reactor.set_deadline(u64::MAX);
-            // The next connection reuses this connection's key in epoll. In every second round, an event of this
-            // connection is still pending then.
+            // In every second round, bytes arrive before this connection is dropped. The next connection reuses this
+            // connection's key in epoll, and may therefore get the event of these bytes.
             if round % 2 == 0 {
                 theirs.write_all(b"late").unwrap();
             }

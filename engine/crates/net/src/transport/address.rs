@@ -14,7 +14,7 @@ pub struct Address {
 
 impl Address {
     /// Parse an address of the form `host`, `host:port`, `[v6]`, `[v6]:port`, or a bare IPv6 address.
-    /// Errors: `plan` for any other text.
+    /// Errors: class `plan` (invalid configuration) for any other text.
     pub fn parse(text: &str, default_port: u16) -> Result<Self> {
         let invalid = || Failure::new(Class::Plan, format!("'{text}' is not an address such as host:port"));
         let (host, port) = match text.strip_prefix('[') {

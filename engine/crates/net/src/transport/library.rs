@@ -27,7 +27,7 @@ pub(super) fn label() -> String {
     format!("{name} {version}")
 }
 
-/// Set OpenSSL's security level. AWS-LC has no levels and always decides itself which algorithms are too weak.
+/// Set OpenSSL's security level. With AWS-LC do nothing, because it has no such levels.
 #[cfg_attr(feature = "aws-lc", expect(clippy::missing_const_for_fn, unused_variables, reason = "nothing to set"))]
 pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     #[cfg(not(feature = "aws-lc"))]
@@ -63,8 +63,7 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
-/// Also return 0 for some groups that settings cannot select, because OpenSSL reports only its own number (NID) for
-/// them.
+/// Also return 0 for a group other than P-256 and X25519 that OpenSSL reports only by its own number (NID).
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).

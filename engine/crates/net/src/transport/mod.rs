@@ -59,8 +59,8 @@ impl Transport {
 const SHARED_BUFFER_SIZE: usize = 64 * 1024;
 
 thread_local! {
-    /// The receive buffer that all connections of a thread share, so that thousands of idle connections need no
-    /// buffers.
+    /// The receive buffer that all connections of a thread share, so that thousands of idle connections need no buffers
+    /// of their own.
     static SHARED_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SHARED_BUFFER_SIZE]);
 }
 
@@ -84,7 +84,7 @@ enum Attempt {
 impl Stream {
     /// Connect to the first of the host's addresses that accepts the connection. Record the phases `resolve` (if the
     /// host is a name) and `tcp` in `timeline`.
-    /// Errors: `resolve`, or the error of the last address.
+    /// Errors: class `resolve` if the name has no address, otherwise the error of the last address that was tried.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         let addresses = match address.literal() {
@@ -116,8 +116,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this function. MySQL's
-    /// protocol calls it after the server's greeting.
+    /// Perform the TLS handshake and record the phase `tls`. Each database protocol begins TLS at a different time: in
+    /// MySQL's protocol, for example, this function is called after the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));
@@ -166,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Like `send`, but with another timeout: each wait until the peer accepts more bytes fails after `timeout_ns`
-    /// nanoseconds, whatever the task's deadline. If `timeout_ns` is None, the deadline applies.
+    /// Like `send`, but each wait for the peer to accept more bytes may take `timeout_ns` nanoseconds, even beyond the
+    /// task's deadline. If `timeout_ns` is None, the deadline applies.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {

@@ -32,8 +32,8 @@ pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of the time
-    /// of a handshake, and a server usually has only one certificate.
+    /// The last certificate, and the type and size of its key, such as `rsa-2048`. They are cached because decoding the
+    /// key costs a tenth of the time of a handshake, and a server usually has only one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
@@ -72,8 +72,8 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Load no authorities. With loaded authorities OpenSSL builds a certificate chain even without
-            // verification, and searches the system's folder for each issuer.
+            // Load no authorities. With loaded authorities OpenSSL would build a certificate chain even without
+            // verification, and would lengthen each handshake by searching the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -253,7 +253,7 @@ fn reasons(error: &openssl::ssl::Error) -> String {
 
 fn describe(stack: &ErrorStack) -> String {
     let reasons: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
-    // AWS-LC writes "WRONG_VERSION_NUMBER" where OpenSSL writes "wrong version number".
+    // AWS-LC writes "WRONG_VERSION_NUMBER", and OpenSSL writes "wrong version number". Give both the same form.
     if reasons.is_empty() { "no reason given".into() } else { reasons.join(", ").to_lowercase().replace('_', " ") }
 }
 
@@ -374,7 +374,7 @@ pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
 }
 
 /// Trust only the authorities in this PEM file.
-/// Errors: `tls_configuration` if the file cannot be read or contains no certificate.
+/// Errors: class `tls_configuration` if the file cannot be read or contains no certificate.
 pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result<()> {
     let shown = path.display();
     let failure = |reason: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {reason}"));
@@ -391,7 +391,7 @@ pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result
     Ok(())
 }
 
-/// All cipher suites up to TLS 1.2, including those that OpenSSL's security levels reject.
+/// All cipher suites of TLS 1.2 and earlier versions, including those that OpenSSL's security levels reject.
 const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
 
 /// The TLS settings of a listener, shared by all threads. The server accepts any version and cipher suite that the
@@ -409,7 +409,7 @@ pub struct Handshake {
 
 impl TlsServer {
     /// Load a certificate and its key from PEM files. The certificate's file may also contain its chain and the key.
-    /// Errors: `tls_configuration`, with the name of the file.
+    /// Errors: class `tls_configuration`, with the name of the file.
     pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
         let mut builder = server_context().map_err(|error| misconfigured(&error))?;
         present(&mut builder, certificate_file, key_file)?;
@@ -438,7 +438,7 @@ impl Stream {
         Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Close this side's direction of the connection. The peer may still send.
+    /// Tell the peer that no more bytes follow. The peer may still send.
     /// Errors: the connection was reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
@@ -448,8 +448,8 @@ impl Stream {
     }
 }
 
-/// Present the certificate in a PEM file, with its chain, to the peer.
-/// Errors: `tls_configuration`, with the name of the file.
+/// Load the certificate, its chain and its key from PEM files, for connections to present to their peers.
+/// Errors: class `tls_configuration`, with the name of the file.
 fn present(builder: &mut SslContextBuilder, certificate_file: &Path, key_file: &Path) -> Result<()> {
     let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
     // With an empty passphrase OpenSSL does not prompt for one.

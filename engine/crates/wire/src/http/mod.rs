@@ -1,5 +1,5 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
-//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm's server is checked
+//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the client checks the server
 //! before the measurements.
 
 mod request;
@@ -31,16 +31,17 @@ use workload::{Job, Kind, REQUESTS, Requests, Target};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `web1:443`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     /// The value of the Host header. If absent, the address is used.
     pub host: Option<String>,
-    /// The path and query of the request, from the first slash on.
+    /// The path and query of the request, such as `/items?id=7`.
     pub path: String,
-    /// Further lines of the header, `Name: value`.
+    /// Additional header fields, such as `Accept: text/html`.
     #[serde(default)]
     pub headers: Vec<Secret>,
-    /// The body of the request, which is then a POST. Its media type is one of the `headers`.
+    /// The body of a POST request. If absent, the request is a GET. The media type of the body belongs in `headers`,
+    /// such as `Content-Type: application/json`.
     pub body: Option<String>,
     /// The number of requests after which the client closes a connection. If absent, the server decides when to close
     /// it.
@@ -75,7 +76,7 @@ impl crate::Settings for Settings {
 const PLAIN_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
-/// The server that an arm measures, and the request to send.
+/// The server to which the client connects, and the request to send.
 pub struct Service {
     transport: Transport,
     address: Address,
@@ -221,7 +222,7 @@ fn plain_refused(failure: Failure) -> Failure {
     }
 }
 
-/// The client of one worker, which opens the worker's sessions.
+/// The client of one worker (a task that executes operations). It opens the worker's connections.
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,

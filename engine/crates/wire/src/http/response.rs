@@ -19,8 +19,8 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header. A response whose header has the same bytes needs no parsing. Most headers change only once a
-    /// second, with their date.
+    /// The last header that was parsed. A header with the same bytes is not parsed again. Most headers change only once
+    /// a second, with their date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -83,7 +83,7 @@ impl Reader {
         }
     }
 
-    /// Process the end of the connection, which completes a body without a stated length. Errors: `closed` or
+    /// Process the end of the connection, which completes a body without a stated length. Errors: class `closed` or
     /// `short_body` if the response is incomplete.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
@@ -97,8 +97,8 @@ impl Reader {
         }
     }
 
-    /// Return the failure of a TLS connection that ended without `close_notify`. Then the response is incomplete even
-    /// if its body should last until the end of the connection.
+    /// Return the failure of a TLS connection that ended without `close_notify`. An attacker could have cut the
+    /// connection, so even a body that lasts until the end of the connection counts as incomplete.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
@@ -114,7 +114,8 @@ impl Reader {
         response
     }
 
-    /// If the header ends within `bytes`, return how many of them belong to it. Otherwise keep them and return None.
+    /// If the header ends within `bytes`, return the number of these bytes that belong to the header. Otherwise store
+    /// the bytes and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.

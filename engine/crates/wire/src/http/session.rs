@@ -151,8 +151,8 @@ impl Ask for Session {
     }
 }
 
-/// The counts of one worker's complete responses, including those of failed requests. Bytes are counted as the
-/// application sees them, without TLS.
+/// The counts of the complete responses that one worker has received, including error responses such as 500. Bytes are
+/// counted as the application sees them, without TLS.
 #[derive(Debug, Default)]
 pub struct Responses {
     statuses: Vec<(u16, u64)>,

@@ -206,7 +206,7 @@ fn append_int64(message: &mut Vec<u8>, name: &[u8], number: i64) {
 
 fn append_field_name(message: &mut Vec<u8>, field: u32) {
     message.extend_from_slice(b"field");
-    // Write one-digit numbers without a formatter, which would cost as much as the rest of the field.
+    // Write one-digit numbers directly, because a formatter would take as long as the rest of the field.
     match field {
         0..10 => message.push(b'0' + field as u8),
         _ => write!(message, "{field}").expect("writing to memory"),

@@ -73,8 +73,8 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user ignores the first SCRAM message in hello. If the message is sent again
-        // in a command of its own, the server answers with the error.
+        // A server that does not know the user ignores the first SCRAM message in hello. Send the message again in a
+        // separate command, to which the server answers with an error.
         None => {
             let mut start = start_command(&exchange);
             start.append(cstr!("$db"), credentials.source());
@@ -85,7 +85,7 @@ pub async fn authenticate(
     let mut reply = converse(channel, &continue_command(&first, proof.into_bytes(), credentials)).await?;
     expected.verify(&reply.payload)?;
     if !reply.done {
-        // A server that does not support `skipEmptyExchange` requires one more, empty message.
+        // A server that does not support `skipEmptyExchange` requires an additional message, which is empty.
         reply = converse(channel, &continue_command(&first, Vec::new(), credentials)).await?;
     }
     if reply.done { Ok(()) } else { Err(Failure::new(Class::Authentication, "the server does not finish SCRAM")) }

@@ -58,7 +58,7 @@ pub enum WriteConcern {
     Members(i32),
 }
 
-/// A write concern as a plan contains it.
+/// A write concern in the configuration, such as `"majority"` or `2`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WriteConcernValue {
@@ -84,7 +84,7 @@ fn admin() -> String {
     "admin".into()
 }
 
-/// The members that are read (MongoDB server selection specification, "Read preference").
+/// The members from which clients read (MongoDB server selection specification, "Read preference").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {
@@ -117,22 +117,23 @@ impl crate::Settings for Settings {
 const DEFAULT_PORT: u16 = 27017;
 /// During an election the client searches for the members repeatedly. This is the pause in nanoseconds after a search.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-/// The timeout in nanoseconds for the answer of one member, when the members are searched again during an election.
+/// The timeout in nanoseconds for the answer of one member, when the client searches for the members during an
+/// election.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// A replica set or a single server as one arm uses it, after its members were found.
+/// A replica set or a single server whose members have been found, and the settings of its clients.
 pub struct Service {
     settings: Settings,
     transport: Transport,
     credentials: Option<Credentials>,
     commands: Commands,
-    /// The members found by the last discovery. They change if another member becomes the primary.
+    /// The members that the last discovery found. They change if another member becomes the primary.
     members: RwLock<Arc<Members>>,
 }
 
 impl Service {
-    /// Find the members through the first configured address that answers. Then open one session to the first member to
-    /// be read, to verify that this works.
+    /// Find the members through the first configured address that answers. Then open one session to the first member
+    /// from which clients will read, to verify that the login works.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -157,7 +158,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Return the member that this worker reads from. Workers are distributed evenly.
+    /// Return the member that this worker reads from. Workers are distributed evenly over the members.
     pub fn reader(&self, worker: usize) -> Address {
         let members = self.members();
         members.readers[worker % members.readers.len()].clone()
@@ -221,7 +222,7 @@ fn no_primary() -> Failure {
     Failure::new(Class::NoMember, "the set has no primary to write to")
 }
 
-/// The client of one worker, which opens the worker's sessions.
+/// The client of one worker (a task that executes operations). It opens the worker's connections.
 #[derive(Clone)]
 pub struct Client {
     service: Arc<Service>,

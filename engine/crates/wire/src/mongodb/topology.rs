@@ -16,7 +16,7 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// The members that an arm reads from and writes to.
+/// The members from which clients read, and the member to which they write.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
     /// The member that accepts writes. If it is None, `readers` can still be read.
@@ -31,7 +31,8 @@ pub(super) struct Description {
     set: Option<String>,
     writable: bool,
     secondary: bool,
-    /// The members in `hosts` and `passives`, which clients may read from. Hidden members are in neither list.
+    /// The members in the lists `hosts` and `passives` of the answer to hello. Clients may read from these members.
+    /// Hidden members are in neither list.
     members: Vec<String>,
 }
 
@@ -98,8 +99,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select the members that match the read preference, from the members that `answered`. Errors if none matches:
-/// `silent`, which is the failure of a member that did not answer; `no_member` if all members have answered.
+/// Select the members for reads and for writes from the members that `answered`.
+/// Errors if no member matches the read preference: `silent`, the failure of a member that did not answer. If `silent`
+/// is None, all members have answered, and the error is `no_member`.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

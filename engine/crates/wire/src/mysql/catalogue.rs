@@ -1,5 +1,5 @@
-//! Queries about a server's tables and columns. The encrypting gateway checks its configured rules with them. It logs
-//! in with an account that is used only for these queries.
+//! Queries about a server's tables and columns. The gateway that encrypts columns checks its configured rules against
+//! the answers. The gateway logs in with an account that is used only for these queries.
 
 use super::channel::Layout;
 use super::login::{self, Credentials};

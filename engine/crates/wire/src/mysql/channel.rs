@@ -79,7 +79,7 @@ impl Channel {
 
     /// Check the sequence number of a packet whose header has arrived, without waiting for the payload. A server of
     /// another protocol could announce a payload of megabytes that never arrives. An error packet may have any number,
-    /// because a server that ends a connection on its own sends an unexpected one.
+    /// because a server that ends a connection on its own sends a number that the client does not expect.
     fn check_sequence(&self, sequence: u8, first: Option<&u8>) -> Result<()> {
         let is_error = first.is_none_or(|first| packet::is_error(&[*first]));
         if sequence == self.sequence || is_error {

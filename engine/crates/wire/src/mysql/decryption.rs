@@ -16,11 +16,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of cached column definitions. A full cache is cleared. Without this limit, statements with ever
-/// new column names would fill the memory.
+/// The maximum number of cached column definitions. A full cache is cleared. Without this limit, statements that always
+/// use new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
-/// The number of values and bytes that were decrypted in a slice, including those of failed operations.
+/// The number of values and bytes that were decrypted in a slice (one measured window), including those of failed
+/// operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
     /// The number of decrypted values. NULLs are not encrypted, so they do not count.
@@ -35,8 +36,8 @@ impl Tally for Decrypted {
     }
 }
 
-/// The master keys of an arm's client, and the columns that must be encrypted. Also counts the values and bytes that
-/// the client's sessions have decrypted.
+/// A client's master keys, and the columns that must be encrypted. Also counts the values and bytes that the client's
+/// sessions have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
     demands: Vec<Demand>,
@@ -92,7 +93,7 @@ pub struct Decryption {
     /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
     /// because its number is lower.
     data_key: Option<SessionKey>,
-    /// Columns that occurred before. The key is the packet that defines the column.
+    /// The columns of earlier result sets. The key is the packet that defines the column.
     cached_columns: HashMap<Box<[u8]>, Column>,
     columns: Vec<Column>,
     encrypted: usize,
@@ -112,8 +113,8 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// The data to decrypt the column. None for plaintext. Also None for ciphertext that comes without a key for this
-    /// client: the client passes it on unchanged.
+    /// How to decrypt the column. None if the client passes its values on unchanged: they are plaintext, or ciphertext
+    /// for which this client gets no key.
     encrypted: Option<Rc<Encrypted>>,
 }
 
@@ -147,8 +148,8 @@ impl Decryption {
         self.data_key.iter().flat_map(|key| key.openers.values()).for_each(|opener| opener.begin());
     }
 
-    /// Process the next column definition. Errors: `protocol` if it is malformed; `encryption` if the column's values
-    /// cannot be decrypted, or if the column must be encrypted but is not.
+    /// Process the next column definition. Errors: class `protocol` if it is malformed; `encryption` if the column's
+    /// values cannot be decrypted, or if the column must be encrypted but is not.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
@@ -161,7 +162,7 @@ impl Decryption {
         Ok(())
     }
 
-    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors:
+    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors: class
     /// `protocol` if the row is malformed; `encryption` if a value was modified, or does not fit the type of its
     /// column.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
@@ -268,19 +269,19 @@ impl Decryption {
     }
 
     fn opener(&mut self, wrapped: &WrappedKey<'_>, algorithm: Algorithm) -> Result<Rc<Opener>> {
-        let is_current = |cached_columns: &SessionKey| {
-            let is_same =
-                cached_columns.wrapped == *wrapped.data_key && cached_columns.master_key == wrapped.master_key;
-            is_same && cached_columns.key.number() == wrapped.number
+        let is_current = |known: &SessionKey| {
+            let is_same = known.wrapped == *wrapped.data_key && known.master_key == wrapped.master_key;
+            is_same && known.key.number() == wrapped.number
         };
         let current = match &mut self.data_key {
-            Some(cached_columns) if is_current(cached_columns) => cached_columns,
-            Some(cached_columns) if wrapped.number <= cached_columns.key.number() => {
+            Some(known) if is_current(known) => known,
+            Some(known) if wrapped.number <= known.key.number() => {
                 return Err(Failure::new(Class::Encryption, "its data key is not the session's current one"));
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns were encrypted with the previous key.
+                // The cached columns contain openers of the previous key, which cannot decrypt values under the new
+                // key.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })
@@ -290,7 +291,7 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
-    /// Add this session's numbers of decrypted values and bytes to the arm's numbers.
+    /// Add this session's numbers of decrypted values and bytes to the totals in [`MasterKeys`].
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

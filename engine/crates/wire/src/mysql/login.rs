@@ -31,7 +31,6 @@ const PUBLIC_KEY_WANTED: u8 = 2;
 /// authentication, a public key, and an OK. A server that sends more will not accept the client.
 const MAX_STEPS: usize = 8;
 
-/// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
     /// Whether the server sends no EOF packet after column definitions and after rows.
@@ -157,9 +156,8 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     }
 }
 
-/// If the server offers TLS, add a hint to the message of an authentication error that the server may require TLS.
-/// MariaDB denies access with the same message for a wrong password and for a plaintext connection of a user that must
-/// use TLS.
+/// Add a hint to an authentication error if the server offers TLS: this user may have to use TLS. MariaDB sends the
+/// same error for a wrong password and for a plaintext connection of a user who must use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;
@@ -258,8 +256,8 @@ impl Plugin {
         }
     }
 
-    /// Return the authentication data that proves knowledge of the password without revealing it. Errors: `protocol` if
-    /// the nonce has a wrong length.
+    /// Return the authentication data that proves knowledge of the password without revealing it. Errors: class
+    /// `protocol` if the nonce has a wrong length.
     pub fn proof(self, user: &Credentials, nonce: &[u8]) -> Result<Vec<u8>> {
         let wrong = |_| Failure::protocol(format!("the server sent a nonce of {} bytes", nonce.len()));
         match self {

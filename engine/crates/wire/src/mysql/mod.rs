@@ -2,8 +2,8 @@
 //! the commands of the workloads, as text or prepared.
 //!
 //! The client behaves like common clients wherever this affects a measurement. After requesting TLS it begins the
-//! handshake without waiting. It sends the first authentication data with the user's name, prepares a statement once
-//! for each connection, and ends a connection without waiting for an answer.
+//! handshake without waiting. It sends the first authentication data together with the user's name, prepares a
+//! statement once for each connection, and ends a connection without waiting for an answer.
 
 pub mod catalogue;
 mod channel;
@@ -44,13 +44,13 @@ use ycsb::Statements as RecordStatements;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `db1:3306`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     /// The user. Null for MySQL's anonymous user.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
-    /// The table of the records. The workload `tpcc` does not use this table, because it has its own tables.
+    /// The table that contains the records. The workload `tpcc` does not use this table, because it has its own tables.
     #[serde(default = "sbtest1")]
     pub table: String,
     #[serde(default)]
@@ -114,7 +114,7 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
-    /// The client's keys. None if the client does not decrypt.
+    /// The client's keys for encrypted columns. None if the client does not decrypt.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     update: PointUpdate,

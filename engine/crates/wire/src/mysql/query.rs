@@ -22,7 +22,7 @@ pub struct PointSelect {
     text: Vec<u8>,
 }
 
-/// The server's number of a statement that was prepared on one connection.
+/// The number that the server has given to a prepared statement. It is valid on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub u32);
 
@@ -141,7 +141,7 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
-/// The update of one row by its key, which changes no index.
+/// The update of a column without an index, in the row with a given key.
 pub struct PointUpdate {
     text: Vec<u8>,
 }

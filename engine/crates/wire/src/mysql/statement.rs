@@ -300,7 +300,7 @@ fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     if !reader.is_empty() {
         (read.hour, read.minute, read.second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     }
-    // The remaining bytes are microseconds. The measured tables store no microseconds.
+    // The remaining bytes are microseconds. They are skipped, because the measured tables store no microseconds.
     if !reader.is_empty() {
         reader.u32()?;
     }

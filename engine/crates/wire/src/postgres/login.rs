@@ -120,8 +120,10 @@ impl Opening {
         }
     }
 
-    /// Begin a SCRAM authentication with the configured mechanism. Errors: `authentication` if the server does not
-    /// offer it.
+    /// Begin a SCRAM authentication with the configured mechanism. `plain` and `plus` say whether the server offers the
+    /// mechanism without and with channel binding.
+    /// Errors: class `authentication` if the server does not offer the configured mechanism, or has no certificate for
+    /// the channel binding.
     fn exchange(&self, stream: &Stream, plain: bool, plus: bool) -> Result<Exchange> {
         let binding = match (self.channel_binding, plain, plus) {
             (false, true, _) => Binding::None,

@@ -5,10 +5,10 @@ use base::error::{Class, Failure, Result};
 
 /// The number of bytes of a message's type and length.
 pub const HEADER: usize = 5;
-/// The maximum length of messages of the types that are always short: libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A
-/// longer message shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
+/// The maximum length in bytes of most types of messages. As in libpq, only the types in `VALID_LONG_MESSAGE_TYPE` may
+/// be longer. A longer message shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
 const LONGEST_OF_SHORT_ONES: usize = 30_000;
-/// The maximum length of any message: no server can create a longer one (PostgreSQL's `MaxAllocSize`).
+/// The maximum length in bytes of any message. No server can create a longer one (PostgreSQL's `MaxAllocSize`).
 const LONGEST: usize = 0x3fff_ffff;
 /// The version of the protocol, `PG_PROTOCOL(3, 0)`.
 const PROTOCOL_VERSION: i32 = 196_608;

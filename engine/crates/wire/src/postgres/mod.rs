@@ -35,7 +35,7 @@ use ycsb::Statements as RecordStatements;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `db1:5432`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     pub username: String,
     pub password: Option<Secret>,
@@ -70,7 +70,7 @@ fn one() -> u64 {
     1
 }
 
-/// The form in which queries are sent, by the names of pgbench's option `--protocol`.
+/// The form in which queries are sent, as in pgbench's option `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {

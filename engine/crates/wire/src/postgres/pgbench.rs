@@ -156,8 +156,8 @@ impl Scripts {
         ))
     }
 
-    /// Prepare the statements with these indexes that the session has not prepared yet. As in pgbench, this takes a
-    /// separate round trip.
+    /// Of the statements with these indexes, prepare those that the session has not prepared yet. As in pgbench, this
+    /// takes a separate round trip.
     async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
         if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());
@@ -267,8 +267,9 @@ impl IntegerStatement {
     }
 }
 
-/// Append several statements to execute. `append_requests` appends each of them. In the simple query protocol they
-/// become one message. In the extended query protocol the message Sync follows them.
+/// Append a request that executes several statements. `append_requests` appends the statements. In the simple query
+/// protocol, all statements become one message. In the extended query protocol, the message Sync follows the
+/// statements.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {

@@ -105,7 +105,7 @@ impl ServerSide {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {
             Err(failure) if matches!(failure.class, Class::Server | Class::Authentication) => {
-                // This answer means that the server requires a password. Any other command would fail too.
+                // NOAUTH means that the server requires a password, so every later command would fail too.
                 if failure.detail.starts_with("NOAUTH") { Err(failure) } else { Ok(Self::default()) }
             }
             result => result,

@@ -1,5 +1,5 @@
 //! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET (one at a time, or several in a pipeline), and YCSB's
-//! operations on hashes. TLS has a separate port, where it begins with the connection.
+//! operations on hashes. A server has a separate port for TLS, where each connection begins with the TLS handshake.
 
 mod channel;
 mod login;
@@ -32,7 +32,8 @@ use ycsb::{Hashes, ScannedKeys};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `cache1:6379`. The first one that accepts a TCP connection is
+    /// used.
     pub addresses: Vec<String>,
     /// The addresses of the same servers with their TLS ports. If absent, TLS uses `addresses` too.
     pub tls_addresses: Option<Vec<String>>,

@@ -23,8 +23,8 @@ struct Size {
     count: u64,
 }
 
-/// The sizes of values. Values of all sizes are loaded together, so that arms with different sizes can use the same
-/// data. In 1000 records, the values of each size have about 100 kB in total.
+/// The sizes of values. Values of all sizes are loaded together, so that arms (variants of the experiment) with
+/// different sizes can use the same data. In 1000 records, the values of each size have about 100 kB in total.
 const SIZES: [Size; 3] = [
     Size { bytes: 100, every: 10, first: 2, count: 8 },
     Size { bytes: 1024, every: 10, first: 1, count: 1 },
@@ -43,7 +43,7 @@ static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     filling
 });
 
-/// The strings of a service, and the size of the strings that an arm reads.
+/// The strings of a service, and the size of the strings that operations read and write.
 #[derive(Debug, Clone)]
 pub struct Strings {
     prefix: String,
@@ -62,7 +62,7 @@ impl Strings {
         Strings { prefix: prefix.into(), records, size }
     }
 
-    /// Choose a random record with the arm's value size, and return its index.
+    /// Choose a random record whose value has the configured size, and return the record's index.
     pub fn any(&self, random: &mut Random) -> u64 {
         let Size { every, first, count, .. } = self.size;
         random.below((self.records / every).max(1)) * every + first + random.below(count)
@@ -81,8 +81,8 @@ impl Strings {
         append_argument(out, value(record));
     }
 
-    /// Check that the reply to GET is a string of the expected size. Errors: `server` for another size or a missing
-    /// key; `protocol` for another kind of reply.
+    /// Check that the reply to GET is a string of the expected size. Errors: class `server` for another size or a
+    /// missing key; `protocol` for another kind of reply.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),
@@ -106,7 +106,8 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Some records, such as 10, have none of the sizes. Their values have the smallest size, and no arm reads them.
+    // Some records, such as 10, belong to none of the sizes. Their values have the smallest size, and no operation
+    // reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

@@ -17,7 +17,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 use std::ops::Range;
 
-/// One worker's part of the load. It writes units of the data.
+/// One worker's part of the load. It writes units (parts of the data), one in each operation.
 pub struct Loader<C: Client> {
     connection: Connection<C>,
     warehouses: u32,
@@ -31,8 +31,8 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// The maximum number of statements in one operation. A busy server may take seconds for each statement, so the
-    /// timeout is multiplied by this number.
+    /// The maximum number of statements in one operation. The timeout is multiplied by this number, because a busy
+    /// server may take seconds for each statement.
     fn in_a_row(&self) -> u64 {
         u64::from(MAX_STATEMENTS)
     }
@@ -103,7 +103,7 @@ pub struct Part {
     pub count: u64,
 }
 
-/// The generator of the rows of one unit.
+/// The generator of the rows of one unit (the data that one operation of a load writes).
 pub struct Rows {
     constants: Constants,
     random: Random,
@@ -112,8 +112,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Create the generator of the unit with this number. Except for dates, which are `now`, the rows depend only on
-    /// the seed and the number.
+    /// Create the generator of the unit (part of the data) with this number. Except for dates, which are `now`, the
+    /// rows depend only on the seed and the number.
     pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
         let DateTime { year, month, day, hour, minute, second } = now;
         Rows {
@@ -157,7 +157,7 @@ impl Rows {
         let mut part = Part::new(WAREHOUSE);
         part.begin(format_args!("{warehouse},"));
         self.append_place(&mut part);
-        // W_YTD is the sum of D_YTD of the warehouse's districts.
+        // W_YTD, the warehouse's total of payments, must be the sum of D_YTD over its ten districts.
         part.end(format_args!(",{:.4},300000.00", self.tenthousandths(2000)));
         part
     }
@@ -189,8 +189,8 @@ impl Rows {
     fn customers(&mut self, warehouse: u32, district: u32, first: u32) -> Part {
         let mut part = Part::new(CUSTOMER);
         for customer in first..first + CUSTOMERS_AT_ONCE {
-            // The first 1,000 customers have the 1,000 possible names, each once. The names of the others are drawn by
-            // NURand.
+            // The first 1,000 customers have the 1,000 possible names, each once. The names of later customers are
+            // drawn by NURand.
             let name = if customer <= 1000 { customer - 1 } else { self.constants.loaded_name(&mut self.random) };
             let last = LastName::new(name);
             let last = str::from_utf8(last.as_bytes()).expect("syllables are letters");
@@ -316,11 +316,11 @@ impl Part {
     }
 }
 
-/// The number of rows in one unit of `stock` or `item`.
+/// The number of rows in one unit (the data that one operation of a load writes) of table `stock` or `item`.
 pub const ROWS: u32 = 1000;
 const PARTS: u64 = (ITEMS / ROWS) as u64;
 
-/// A unit: the data that one operation of a load writes.
+/// The data that one operation of a load writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// A district with its customers, their history, and its orders.
@@ -341,8 +341,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Return the unit with this number, counted from 0, or None if the data has no further unit. The largest units
-    /// come first, so that all workers finish at about the same time.
+    /// Return the unit (part of the data) with this number, counted from 0, or None if the data has no further unit.
+    /// The largest units come first, so that all workers finish at about the same time.
     pub fn numbered(number: u64, warehouses: u32) -> Option<Unit> {
         let all = u64::from(warehouses);
         let districts = all * u64::from(DISTRICTS);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn units_cover_all_data_without_repetition() {
+    fn load_units_cover_all_data_without_repetition() {
         for warehouses in [1, 3] {
             let units: Vec<_> = (0..).map_while(|number| Unit::numbered(number, warehouses)).collect();
             assert_eq!(units.len() as u32, 111 * warehouses + 100);

@@ -5,8 +5,8 @@
 use super::{CUSTOMERS, ITEMS};
 use base::Random;
 
-/// The number of the random stream from which the constants are drawn. Workers use other streams, with far lower
-/// numbers.
+/// The number of the random stream (sequence of random numbers) from which the constants are drawn. It is far above the
+/// numbers of the workers' streams.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {

@@ -1,13 +1,14 @@
-//! The statements of the transactions. Every transaction locks rows in the same order: customers, then stock,
-//! districts, warehouses. Deadlocks are therefore rare, and the row that all terminals share, the warehouse's, is
-//! locked for the shortest time. Values occur only in parameters and results, never in the statements' texts.
+//! The SQL statements of TPC-C's transactions. Every transaction locks rows in the same order: customers, stock,
+//! districts, warehouses. Deadlocks are therefore rare. The warehouse's row, which all of the warehouse's terminals
+//! use, comes last and is therefore locked for the shortest time. Values occur only in parameters and results, so the
+//! text of each statement is constant.
 
 use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
 
-/// The index of a statement in [`all`]. The constants below are indexes in [`all`] too.
+/// This constant and the constants below are the statements' indices in [`all`].
 pub const ITEMS: usize = 0;
 pub const CUSTOMER_OF_ORDER: usize = 1;
 pub const DISTRICT_FOR_ORDER: usize = 2;
@@ -40,8 +41,8 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows for which an update of stock is prepared. If an order needs fewer rows, the last row is
-/// repeated, which has no effect.
+/// The numbers of rows of stock for which an update statement is prepared. An order with fewer rows repeats its last
+/// row, which has no effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so the minimum is one
 /// less than the smallest number of lines of an order.
@@ -114,7 +115,7 @@ fn new_order() -> Vec<Statement> {
 }
 
 /// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). It reads the column of the customer's
-/// district, S_DIST_01 to S_DIST_10. For 99 % of an order's lines the warehouse is the terminal's own.
+/// district, S_DIST_01 to S_DIST_10.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(
@@ -247,8 +248,8 @@ fn order_status() -> Vec<Statement> {
     ]
 }
 
-/// Return an SQL condition for one order in each district. Its parameters are, for each district, the district's and
-/// the order's number.
+/// Return an SQL condition that selects one order in each district. For each district, its parameters are the number of
+/// the district and the number of the order.
 fn one_order_per_district(district: &str, order: &str) -> String {
     let one = format!("({district} = ? AND {order} = ?)");
     vec![one; DISTRICTS as usize].join(" OR ")
@@ -330,7 +331,6 @@ mod tests {
         }
     }
 
-    /// The gateway in the study `mysql-column-encryption` must approve exactly these statements.
     #[test]
     fn gateway_of_the_column_encryption_study_approves_exactly_these_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");

@@ -1,5 +1,5 @@
-//! Workload `tpcc` with phase `run`: the transactions of a terminal. After a deadlock or a lock timeout a transaction
-//! is rolled back and retried with the same input.
+//! Workload `tpcc` with phase `run`: the transactions of a terminal (a simulated user). After a deadlock or a lock
+//! timeout a transaction is rolled back and retried with the same input.
 //!
 //! The mix of transactions (clause 5.2.3) is dealt from a deck of cards, one card for each transaction. When the deck
 //! is used up, it is shuffled again (clause 5.2.4.2). Keying and think times follow clause 5.2.5.
@@ -347,7 +347,7 @@ pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     }
 }
 
-/// The preparation of a new session: statements to prepare, and settings.
+/// The work on a new session before its first transaction: preparing statements and changing settings.
 pub struct Statements {
     prepared: &'static [Statement],
     /// The statements that change settings. They are executed once on each new session.
@@ -372,9 +372,9 @@ impl<C: Client<Session: Sql>> Connection<C> {
         Persistent::new(client, Target::Writer, Statements { prepared, settings })
     }
 
-    /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error the session's state is unknown, so close it instead. The server
-    /// then rolls the transaction back.
+    /// Keep the session for the next transaction, and return the outcome. If the server answered with an error, roll
+    /// the transaction back first. After any other error the session's state is unknown, so close it instead. The
+    /// server then rolls the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

@@ -1,4 +1,5 @@
-//! The five transactions of clause 2, with their random input and the use of their statements.
+//! TPC-C's five transactions (clause 2). For each transaction, this module draws the random input and executes the
+//! statements.
 
 use super::numbers::{Constants, LastName, between, is_original, percent};
 use super::statements::{
@@ -44,7 +45,7 @@ struct Line {
     price_cents: i64,
     exists: bool,
     original: bool,
-    /// The index of the line's row in [`NewOrderBuffers::stock`].
+    /// The index, in [`NewOrderBuffers::stock`], of the stock from which this line takes its items.
     stock: usize,
 }
 
@@ -62,14 +63,14 @@ struct Stock {
     remote_orders: i64,
 }
 
-/// Buffers for the rows that New-Order transactions read, reused by all of them.
+/// The buffers for the rows that New-Order transactions read. All of a terminal's New-Order transactions use them.
 #[derive(Debug, Default)]
 pub struct NewOrderBuffers {
     lines: [Line; MAX_LINES],
     stock: Vec<Stock>,
 }
 
-/// The discount and taxes of an order (clause 2.4.2.2), in ten-thousandths.
+/// The discount and taxes of an order (clause 2.4.2.2), in ten-thousandths: 1250 is 12.5 %.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
     discount: i64,
@@ -375,7 +376,7 @@ pub struct Payment {
     cents: i64,
 }
 
-/// Buffers for the rows that Payment transactions read, reused by all of them.
+/// The buffers for the rows that Payment transactions read. All of a terminal's Payment transactions use them.
 #[derive(Debug, Default)]
 pub struct PaymentBuffers {
     same_name: Vec<i64>,

@@ -111,7 +111,8 @@ impl Core {
     }
 }
 
-/// The records of the table (`count`), and those that this workload loads or reads (`loaded`).
+/// `count` is the number of records in the table. `loaded` are the numbers of the records that this workload loads or
+/// reads.
 struct Records {
     count: u64,
     loaded: std::ops::Range<u64>,
@@ -195,7 +196,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // As YCSB does, expect one more record than computed.
+            // YCSB adds one to this number of records, so do the same.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -234,7 +235,6 @@ pub enum Operation {
     ReadModifyWrite,
 }
 
-/// The operations of a workload with their probabilities.
 #[derive(Debug, Clone)]
 pub struct Mix(Vec<(Operation, f64)>);
 

@@ -6,14 +6,14 @@ use base::Random;
 
 /// The exponent theta of the distribution, which YCSB calls `ZIPFIAN_CONSTANT`.
 const THETA: f64 = 0.99;
-/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for this maximum.
+/// The maximum number that YCSB's `ScrambledZipfianGenerator` draws before it hashes the number.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
 /// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items. YCSB keeps this number in its formula for eta, even after the number of items has
+    /// The initial number of items. As in YCSB, `eta` is computed from this number even after the number of items has
     /// grown.
     items: u64,
     /// The number of items over which `zeta` is summed.
@@ -57,8 +57,8 @@ impl Zipfian {
             return 1;
         }
         let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        // Rounding can make the rank too large. So can growth of a very small table, because YCSB's eta depends on the
-        // initial number of items.
+        // Rounding can make the rank too large. In a very small table that has grown, so can YCSB's `eta`, which
+        // depends on the initial number of items.
         (rank as u64).min(items - 1)
     }
 }
@@ -73,7 +73,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // As in YCSB, the range has one number more than the range for which zeta was computed.
+        // As in YCSB, the range has one number more than the range for which `SCRAMBLED_ZETA` was computed.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
@@ -182,8 +182,8 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // The frequency of 0 is 1 / zeta. In addition, about a thousandth of the other numbers are mapped to the same
-        // result as 0.
+        // The frequency of 0 is 1 / zeta. In addition, the hash maps about a thousandth of the other numbers to the
+        // same result as 0.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 

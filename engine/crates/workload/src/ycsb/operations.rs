@@ -27,7 +27,7 @@ impl<S: Records> Preparation<S> for Shape {
     }
 }
 
-/// A worker's connection to one server of the service: the one for reads or the one for writes.
+/// A worker's connection to one server of the service. A worker has one for reads and one for writes.
 type Member<C> = Persistent<C, Shape>;
 
 /// One worker's part of workload `ycsb`.
@@ -83,7 +83,8 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // Phase `Read` applies if the read fails. If the update fails, the failure already contains phase `Update`.
+            // If the read fails, the error belongs to phase `Read`. If the update fails, the error already contains
+            // phase `Update`.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
@@ -173,8 +174,8 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         self.core.keys.key(sequence.record(index))
     }
 
-    /// Return the connection for reads. If one server serves reads and writes, return the connection for writes, as in
-    /// a client with a pool.
+    /// Return the connection for reads. If the same server serves reads and writes, this is the connection for writes,
+    /// because a client with a connection pool would also use one connection.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }
     }

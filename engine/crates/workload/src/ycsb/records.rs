@@ -1,6 +1,6 @@
-//! YCSB's records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), and the fields and values of an
-//! operation. Also the table that the workloads `connect`, `query` and `load` use. Its contents depend only on the
-//! seed.
+//! YCSB's records: their keys, their fields and their values. A key is `user` and a number, as in YCSB's
+//! `CoreWorkload.buildKeyName`. This module also defines the table that the workloads `connect`, `query` and `load`
+//! use, whose contents depend only on the seed.
 
 use super::{InsertOrder, Lengths};
 use crate::Data;
@@ -78,8 +78,8 @@ pub enum Fields {
     One(u32),
 }
 
-/// The operations that a workload performs and the fields that it uses. A protocol prepares the statements that these
-/// need.
+/// The kinds of operations that a workload performs and the fields that they use. From this, a protocol knows which
+/// statements to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,
@@ -91,7 +91,7 @@ pub struct Shape {
     pub scans: bool,
 }
 
-/// New random values for fields of a record. They are generated while they are appended to a message.
+/// New random values for the fields of a record. [`Values::append`] generates them.
 pub struct Values<'a> {
     fields: Range<u32>,
     lengths: &'a Lengths,

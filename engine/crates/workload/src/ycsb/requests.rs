@@ -1,5 +1,6 @@
-//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators). Also the numbers of new
-//! records, and the order in which new records become readable (`site.ycsb.generator.AcknowledgedCounterGenerator`).
+//! The choice of the record that an operation reads or updates (YCSB's `CoreWorkload.nextKeynum` and its generators).
+//! This module also assigns numbers to new records, and makes new records readable in order
+//! (`site.ycsb.generator.AcknowledgedCounterGenerator`).
 
 use super::{ScrambledZipfian, Zipfian};
 use crate::Share;
@@ -9,7 +10,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The distribution of the records that operations read, update or scan.
 #[derive(Debug, Clone)]
 pub enum Requests {
     Uniform(Range<u64>),
@@ -36,7 +36,7 @@ impl Requests {
     }
 
     /// Draw the index (see [`Sequence`]) of the next record to request. The index is below `readable`, which must be at
-    /// least 1. Sequential requests take the index from `position` and advance `position`.
+    /// least 1. Sequential requests use the next index of `position`.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -83,7 +83,7 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// A record's index is its position in this host's view of the table: first come the loaded records, then the records
+/// A record's index is its position among the records that this host uses: first the loaded records, then the records
 /// that this host inserts. If there is only one host, a record's index equals its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
@@ -94,8 +94,8 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// For each index from `readable` on: whether the insert of the record has ended. Even a record whose insert has
-    /// ended is not readable while an earlier insert is in flight.
+    /// Whether the insert of each record from index `readable` on has ended. A record becomes readable only when all
+    /// earlier inserts have ended.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -153,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return the number of records that can be read. These are the records with lower indexes than this number.
+    /// Return the number of records that can be read. Their indices are 0 to this number - 1.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn exponential_requests_choose_the_newest_records_at_the_configured_percentage() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
-        // Numbers below 0 are drawn again. A share of 0.05^2 of all drawn numbers is below 0.
+        // A drawn number below 0 is replaced by a new one. This happens to a share of 0.05^2 of all numbers.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
         assert!((share(&counts[500..]) - expected).abs() < 0.004, "{}", share(&counts[500..]));
     }
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_insert_the_records_of_a_single_host(
+        fn several_hosts_insert_the_same_records_as_a_single_host(
             hosts in 1..=8_u64,
             begins_at in 0..1000_u64,
             inserted in 0..200_u64,
@@ -295,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn any_number_of_hosts_read_the_loaded_records_and_their_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
+        fn each_host_reads_the_loaded_records_and_its_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
             for share in shares(hosts) {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);

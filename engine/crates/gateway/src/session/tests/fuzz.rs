@@ -63,8 +63,8 @@ fn session_never_panics_on_arbitrary_bytes_from_client_or_server() {
     });
 }
 
-/// Damage the packets of a login to a guarded account. The client must get the OK for its login, or one error, or
-/// nothing while the login is incomplete.
+/// Damage the packets of a login to a guarded account (one that may send only approved statements). The client must get
+/// the OK for its login, or one error, or nothing while the login is incomplete.
 #[test]
 fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {

@@ -7,7 +7,7 @@ use mysql_common::proto::MySerialize;
 use std::sync::LazyLock;
 
 pub const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The client's nonce, in hexadecimal: its part of the session salt.
+/// The client's nonce in hexadecimal. The salt of the session's keys is computed from it.
 pub const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\

@@ -205,7 +205,7 @@ fn value(kind: u8) -> BoxedStrategy<Value> {
     let content = match BinaryForm::from_any_kind(kind) {
         BinaryForm::Fixed(length) => bytes(length..=length),
         BinaryForm::Short => bytes(0..=12),
-        // One repeated byte: drawing hundreds of bytes would take most of the test's time.
+        // Repeat one byte, because generating hundreds of random bytes would take most of the test's time.
         BinaryForm::Text => (any::<u8>(), 0..=300_usize).prop_map(|(byte, length)| vec![byte; length]).boxed(),
     };
     prop::option::of(content).boxed()
@@ -249,7 +249,7 @@ proptest! {
         let table = table_with(&mut gateway, &columns);
         let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
         let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        // In the second round all columns come from the cache.
+        // In the second round, the definitions of all columns come from the cache.
         for _ in 0..2 {
             let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
             prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
@@ -280,7 +280,7 @@ proptest! {
         packet[at] = with;
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
-            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in these bits.
+            // Bits of the NULL bitmap that belong to no column are not checked, so the rows may differ in these bits.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
                 let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
                 prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);

@@ -228,16 +228,17 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return cases with a column that the client requires to be encrypted, and must therefore refuse. In some cases the
-/// column is plaintext, because a rule is missing or the connection bypasses the gateway. In others its envelope was
-/// removed, or contains no key for the client.
+/// Return cases in which the client requires a column to be encrypted, and must refuse it. In some cases the column is
+/// plaintext, because a rule is missing or the connection bypasses the gateway. In others the envelope (the data after
+/// the column definition that a client needs for decryption) was removed, or contains no key for the client.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
     let table = Gateway::known().table(&columns);
     let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // The original name is another one. The client must compare the alias with the required name too.
+    // Only the alias of this column is the required name. Its original name is `c_middle`. The client must compare both
+    // names.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
