@@ -25,6 +25,7 @@ from costof.report.sections.tails.curve import (
     MissingCurve,
     curve_blocks,
     percentile_name,
+    with_operations,
 )
 from costof.results.index import Index
 from costof.results.metrics import NS_PER_UNIT, in_unit
@@ -238,15 +239,14 @@ def _sentence(index: Index, tail: Tail) -> str:
 
 
 def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
-    arms: dict[tuple[float, str, int], list[str]] = {}
+    arms: dict[tuple[float, str, int], list[tuple[str, int]]] = {}
     for each in undetermined:
         if each.metric in index.metrics:
-            shown = f"'{each.arm}' ({fmt.plural(each.operations, 'operation')})"
-            arms.setdefault((each.percentile, each.metric, each.needed), []).append(shown)
+            arms.setdefault((each.percentile, each.metric, each.needed), []).append((each.arm, each.operations))
     for (percentile, metric, needed), each_arm in arms.items():
         yield (
             f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
-            f"{fmt.listed(each_arm)}, because it needs {needed:,} operations."
+            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
         )
 
 

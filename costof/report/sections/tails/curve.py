@@ -248,14 +248,26 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
     return COST if cost > 0 else SAVING, fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
 
 
+def with_operations(arms: Sequence[tuple[str, int]]) -> str:
+    """Return arms with their numbers of operations as text, such as "'tls' and 'ssh' (48 operations each)"."""
+    names: dict[int, list[str]] = {}
+    for name, operations in arms:
+        names.setdefault(operations, []).append(f"'{name}'")
+    return fmt.listed(
+        [
+            f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
+            for operations, each in names.items()
+        ]
+    )
+
+
 def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
-    arms: dict[tuple[str, int], list[str]] = {}
+    arms: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for each in missing:
         if each.metric in index.metrics:
-            shown = f"'{each.arm}' ({fmt.plural(each.operations, 'operation')})"
-            arms.setdefault((each.metric, each.needed), []).append(shown)
+            arms.setdefault((each.metric, each.needed), []).append((each.arm, each.operations))
     for (metric, needed), each_arm in arms.items():
         yield (
-            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with {fmt.listed(each_arm)}, "
-            f"because it needs {needed:,} operations."
+            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with "
+            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
         )
