@@ -175,7 +175,7 @@ def _password(file: Path | None, ask: bool) -> Password | None:
 
 
 HOSTS = click.option(
-    "--hosts", "address", metavar="auto|ray://…", help="Measure from all hosts of a Ray cluster at the same time."
+    "--hosts", "address", metavar="auto|ray://…", help="Use all hosts of a Ray cluster, which measure at the same time."
 )
 WHERE = click.option(
     "--hosts-where",

@@ -119,16 +119,17 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
         measured += (
-            f" of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a verdict"
+            f" of a budget of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a "
+            "verdict"
         )
     elif result.resumed_with_budget and result.budget_seconds:
-        measured += f" of {fmt.duration(result.budget_seconds)}"
+        measured += f" of a budget of {fmt.duration(result.budget_seconds)}"
     return Document(
         title=result.question,
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
         parts=parts,
-        origin=f"Made by costof from the ledger of run {result.run}.",
+        origin=f"Made by costof from the results of run {result.run}.",
         handout=_handout(result, index),
     )
 
@@ -224,7 +225,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
     blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    # Cut off why the run ended early ('… of 5 min, ended early because …'): the full report says it.
+    # Cut off why the run ended early ('… of a budget of 5 min, ended early because …'): the full report says it.
     subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
     subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)

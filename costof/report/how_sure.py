@@ -71,7 +71,7 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
         return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
     if unresolved:
         names = _names(unresolved, figures, every=EVERY_KEY_FIGURE)
-        doubts.insert(0, f"{index.extent} leave {names} unresolved")
+        doubts.insert(0, f"after {index.extent}, the effect on {names} is unresolved")
     more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
     level = LOW if len(unresolved) == len(figures) else LIMITED
     return f"{level}: {'; '.join(doubts[:MOST_DOUBTS])}{more}."

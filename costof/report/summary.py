@@ -113,7 +113,7 @@ class KeyFigure(Model):
         """
         if self.without is None or self.value is None:
             return ""
-        of = "cores" if self.available is None else f"of this machine's {self.available}, which the client shares"
+        of = "cores" if self.available is None else f"of this machine's {self.available} cores, shared with the client"
         return f" ({self.one_side(self.without)} → {self.one_side(self.value)} {of})"
 
     @property
@@ -230,8 +230,8 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return a sentence for each set of rounds that dominates the means of figures. `unit` is 'round' or 'start'.
 
-    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean of a
-    new connection from +15 ms to +24 ms.'
+    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean
+    difference of a new connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -285,12 +285,12 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return in words how uneven rounds move figures, such as 'raises the mean of a query from +1.5 ms to +2.4 ms'."""
+    """Return in words how uneven rounds move figures: 'raises the mean difference of a query from +1 ms to +2 ms'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
         if abs(after - before) > LEAST_MOVE * abs(before) or not (uneven.quotient_without and figure.without):
-            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean of"
+            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean difference of"
             texts = _signed(figure, uneven.without), figure.added
         else:
             what = f"change{'s' if one else ''} the ratio of the means of"
@@ -520,8 +520,8 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
     """Return one sentence about the first figure of each arm, with all unresolved arms named together at its end.
 
-    For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
-    select'.' Return '' if fewer than two arms are unresolved, or if they are unresolved in different quantities.
+    For example: 'An audit of writes and an audit of all statements change 'point select' by at most 0.06 ms
+    (unresolved).' Return '' if fewer than two arms are unresolved, or if they are unresolved in different quantities.
     """
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
@@ -530,7 +530,7 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
     rest = [figure for label, figure in first.items() if label not in unresolved]
     widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
     most = fmt.at_most(widest.difference, widest.shown_unit)
-    last = f"{fmt.listed([*unresolved])} have unresolved effects of at most {most} on {widest.object_words}"
+    last = f"{fmt.listed([*unresolved])} change {widest.object_words} by at most {most} (unresolved)"
     return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
 
 
@@ -544,7 +544,7 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     for verb, words in clauses:
         if subjects > 1:
             singular, *after = verb.split(" ")
-            verb = " ".join(["have" if singular == "has" else singular.removesuffix("s"), *after])
+            verb = " ".join(["do" if singular == "does" else singular.removesuffix("s"), *after])
         objects.setdefault(verb, []).append(words)
     *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
     return f"{', '.join(first)}, and {last}" if first else last
@@ -553,12 +553,14 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
 def _clause(figure: KeyFigure) -> tuple[str, str]:
     """Return the verb and the object of a clause about a figure, such as ('adds', '5.5 ms (+54 %) to a query')."""
     saves = figure.verdict is Verdict.SAVES
-    if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
-        what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
-        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
+    if figure.verdict is Verdict.NO_DIFFERENCE:
+        return f"makes no difference above {fmt.share(figure.margin)} to", figure.object_words
+    if figure.verdict is Verdict.NO_COST:
+        worse = "lower" if figure.better == "higher" else fmt.verbs(figure.unit).more.removesuffix("s")
+        return f"does not {worse}", f"{figure.object_words} by more than {fmt.share(figure.margin)}"
     if figure.verdict is Verdict.UNRESOLVED:
         most = fmt.at_most(figure.difference, figure.shown_unit)
-        return "has an unresolved effect of at most", f"{most} on {figure.object_words}"
+        return "changes", f"{figure.object_words} by at most {most} (unresolved)"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

@@ -253,8 +253,8 @@ class Index:
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
-                f"Two identical copies of the control ('{self.control_label}') differ by up to "
-                f"{fmt.percent(worst.relative)}: by {amount} in {where}. A smaller difference may be noise."
+                f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
+                f"{fmt.percent(worst.relative)} ({amount}). There, an effect of this size or less may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)

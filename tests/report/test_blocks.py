@@ -136,7 +136,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answer_texts(with_needed(600.0), "next")
     # The advice is a new run, not --resume, because 370 rounds are more than the profile permits.
-    assert advice.startswith("Measure for about 10 min more (--rounds 370) to resolve ")
+    assert advice.startswith("Measure for about 10 min more (--rounds 370) to get a verdict on ")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire()
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"which is {spaced(fmt.percentage(each.share))} of the added time" in sentence
+    assert f"which is {spaced(fmt.percentage(each.share))} of these " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

@@ -71,7 +71,7 @@ def test_figures_from_the_literature_are_shown_only_with_their_arm_and_distance(
 
 def test_answer_about_many_protections_names_only_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
-    assert "for a service with 100 new connections a second" in service
+    assert "calculated for 100 new connections a second with 10 operations each" in service
     assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections: it ")
     assert "is one of the cheapest" in least, "the tunnels cannot be told apart"
 
@@ -114,7 +114,8 @@ def test_protection_without_cost_breaks_even_with_a_single_query() -> None:
     free = with_sections(result, break_even=points)
     (table,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
     assert {cell.text for row in table.rows for cell in row.cells[1:]} == {"always"}
-    assert "costs less than 5 % at lan even with a single query a connection" in answer_texts(free, "break_even")[0]
+    text = answer_texts(free, "break_even")[0]
+    assert "adds less than 5 % to the time of a connection at lan even with a single query" in text
 
 
 def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> None:
@@ -122,7 +123,7 @@ def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> 
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    expected = "costs 5 % or more at lan with fewer than about 844 queries a connection; with more queries, this run"
+    expected = "to the time of a connection at lan with fewer than about 844 queries; with more queries, this run"
     assert expected in answer_texts(unsure, "break_even")[0]
 
 

@@ -78,8 +78,8 @@ def test_load_that_needs_the_whole_machine_is_reported_as_too_high_even_if_all_c
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "
         "load the server needs 0.91 cores, the client 0.54 and the lab's simulated links 0.49, together 97 % of this "
-        "machine's 2 cores. The queue grows as long as the load lasts, so its times have no meaning: try a load of 250 "
-        "a second, or measure from another machine."
+        "machine's 2 cores. The queue grows as long as the load lasts, so the measured times have no meaning: try a "
+        "load of 250 a second, or measure from another machine."
     )
     assert [each.name for each in result.summary.figures] == [CORES]
     assert {each.label for each in result.sections.checks if not each.passed} == {"load not carried"}
@@ -114,7 +114,7 @@ def test_cores_and_cpu_time_of_the_same_server_have_the_same_verdict() -> None:
     changed = result.model_copy(update={"effects": effects})
     (cores,) = (each for each in SECTION.key_figures(Index(changed), result.sections.load) if each.name == CORES)
     assert cores.verdict is Verdict.UNRESOLVED
-    assert "an unresolved effect of at most 0.38 on the cores of the server" in verdict_sentence([cores])
+    assert "changes the cores of the server by at most 0.38 (unresolved)" in verdict_sentence([cores])
 
 
 @cache
@@ -136,14 +136,15 @@ def test_load_at_which_the_queue_grows_is_not_carried() -> None:
 
 def test_verdict_is_about_the_highest_load_if_every_variant_carries_all_loads() -> None:
     result = over_loads(5000.0)
-    assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest of these loads.")
+    assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest load of this run.")
     assert [figure.label for figure in result.summary.figures] == ["a query, 30/s", "a query, 100/s", "a query, 300/s"]
     page = render_html(result)
     assert all(f"{percentile} of a query, ms" in page for percentile in ("p50", "p95", "p99"))
 
 
 def test_verdict_recommends_lower_loads_if_even_the_lowest_is_too_high() -> None:
-    assert over_loads(20.0).summary.verdict.startswith("Not every variant carries even 30 queries a second: list lower")
+    start = "At least one variant cannot carry 30 queries a second, the lowest load: list lower"
+    assert over_loads(20.0).summary.verdict.startswith(start)
 
 
 def test_report_of_a_sweep_has_the_capacities_and_their_loss(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_are_consis
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
-        "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean of a new "
-        "connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
+        "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean "
+        "difference of a new connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -113,8 +113,10 @@ def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
 
 def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
-    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every key figure unresolved."
-    assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
+    low = how_sure(index, [unresolved, unresolved], [])
+    assert low == "low: after 10 rounds, the effect on every key figure is unresolved."
+    limited = how_sure(index, [unresolved, figure("a write")], [])
+    assert limited == "limited: after 10 rounds, the effect on a read is unresolved."
 
 
 def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_are_unresolved() -> None:
@@ -126,11 +128,11 @@ def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_
     ]
     brief = summary(index, arms)
     assert spaced(brief.verdict) == (
-        "All lowers 'reads a second' by 10.0 %; silent and writes have unresolved effects of at most 30 /s on 'reads "
-        "a second'."
+        "All lowers 'reads a second' by 10.0 %; silent and writes change 'reads a second' by at most 30 /s "
+        "(unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
-        "limited: 10 rounds leave 'reads a second' with silent and writes, and a read unresolved."
+        "limited: after 10 rounds, the effect on 'reads a second' with silent and writes, and a read is unresolved."
     )
 
 

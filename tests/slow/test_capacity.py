@@ -105,7 +105,7 @@ def test_listed_loads_have_costs_up_to_the_highest_load_that_both_variants_carry
 ) -> None:
     # The queue with TLS serves 400 a second, and the one without 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
-    highest = "at 300 requests a second, the highest of these loads that every variant carries"
+    highest = "at 300 requests a second, the highest load that every variant carries"
     result = next(each for each in runs if highest in each.summary.verdict)
     effects = {each.arm: each for each in result.effects if each.metric == QUERY}
     assert effects["balancer"].verdict is effects["balancer@load-300"].verdict is Verdict.COSTS

@@ -50,6 +50,9 @@ class Point(Model):
     )
 
 
+WHOLE = "to the time of a connection"
+
+
 def whole(operations: float) -> str:
     """Format a number of operations, rounded up to whole operations: 51.2 as '52'."""
     return fmt.number(-(-operations // 1), 0)
@@ -154,13 +157,16 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
     never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
     saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
-    parts = [f"less than {fmt.share(share)} {fmt.listed(each)}" for share, each in reached.items()]
-    clauses = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
+    parts = [
+        f"less than {fmt.share(share)}{'' if number else f' {WHOLE}'} {fmt.listed(each)}"
+        for number, (share, each) in enumerate(reached.items())
+    ]
+    clauses = [f"{{}} adds {fmt.listed(parts)}"] if parts else []
     if never:
         share = max(p.share for _, p in never)
         where = fmt.listed([arm.at_place.strip() for arm, p in never if p.share == share])
         clauses.append(
-            f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
+            f"{{}} adds {fmt.share(share)} or more {WHOLE} {where}".rstrip() + ", however many queries it carries"
         )
     for arm, saves in saving.values():
         clauses.append(f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more")
@@ -168,19 +174,19 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} costs {fmt.share(p.share)} or more{arm.at_place} with fewer than about {least} a connection; "
-                f"with more queries, this run cannot tell whether it costs less than {fmt.share(p.share)}"
+                f"{{}} adds {fmt.share(p.share)} or more {WHOLE}{arm.at_place} with fewer than about {least}; with "
+                f"more queries, this run cannot tell whether it adds less than {fmt.share(p.share)}"
             )
     return clauses
 
 
 def _from(point: Point) -> str:
-    """Return a break-even point in words, such as 'from 52 queries a connection upwards [48, 57]'."""
+    """Return a break-even point in words, such as 'from 52 queries upwards [48, 57]'."""
     if point.high is not None and point.high <= 1:
-        return "even with a single query a connection"
+        return "even with a single query"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
-    return f"from {queries} a connection upwards [{whole(point.low or 0)}, {high}]"
+    return f"from {queries} upwards [{whole(point.low or 0)}, {high}]"
 
 
 def _below(saves: SavingsLimit) -> str:
@@ -202,8 +208,8 @@ def _table(index: Index, data: list[Point]) -> Table:
                 arm = next((arm.name for arm in context.arms if arm.protection == protection), "")
                 cells.append(_cell(points.get((view, arm, share))))
             rows.append([f"{label} ({view})", *cells])
-    head = ["with", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
-    return Table.of(head, rows, title="Cost below 5 % or 1 %: from how many operations a connection", media=FILES)
+    head = ["variant", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
+    return Table.of(head, rows, title="Operations a connection from which the cost is below 5 % or 1 %", media=FILES)
 
 
 def _cell(item: Point | None) -> str:
@@ -286,8 +292,8 @@ def _caption(curves: list[Curve]) -> list[str]:
     for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.context.at}): for a connection that is used once {once}, with 100 "
-            f"more operations on it {hundred}, with 1,000 more {thousand}."
+            f"{curve.arm.label} ({curve.view}{curve.context.at}) changes the time of a connection with 1 operation by "
+            f"{once}, with 101 operations by {hundred}, and with 1,001 operations by {thousand}."
         )
     return [
         *parts,

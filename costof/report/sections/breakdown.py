@@ -27,11 +27,10 @@ from costof.study.arms import PlannedArm
 
 HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
-    "A step adds the gateway, or encrypts columns. Each part is the CPU time of one program for an operation; its row "
-    "shows that time before the step, and what the step adds, paired by round. The part's share is what the step adds "
-    "to it, divided by what the step adds to all parts, with Fieller's interval. If a part becomes smaller, its share "
-    "is negative, and the shares of the others can exceed 100 %. If all cores are busy, added CPU time lowers the "
-    "throughput."
+    "A step adds the gateway, or encrypts columns. Each part is the CPU time that one program needs for an operation: "
+    "before the step, and added by it (mean over rounds). The share is the part's added time divided by that of all "
+    "parts, with its 95 % interval (Fieller). A part that needs less time after the step has a negative share, so the "
+    "shares of the others can exceed 100 %. Added CPU time lowers the throughput if all cores are busy."
 )
 TOTAL = "total"
 
@@ -183,7 +182,7 @@ def _sentence(index: Index, step: Step) -> str:
         change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
     start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
     if total.low <= 0 <= total.high:
-        return f"{start} Its effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
+        return f"{start} The step's effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
     # Show amounts and not shares, because a share can exceed 100 % or be negative.
     resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]

@@ -233,7 +233,7 @@ def _sentence(index: Index, data: Capacities, arm: Arm) -> str | None:
     """Return the sentence about an arm's capacity and its loss; None if the arm cannot be compared.
 
     For example: 'With TLS, 1,910 [1,850, 1,970] connections a second keep the p99 of a query within 10 ms, instead of
-    2,340: 18 % [16, 21] fewer.'
+    2,340 with plain: 18 % [16, 21] fewer.'
     """
     effect = index.effect(CAPACITY, arm.name)
     value = index.value(CAPACITY, arm.name)
@@ -243,6 +243,7 @@ def _sentence(index: Index, data: Capacities, arm: Arm) -> str | None:
     carried = fmt.absolute(value.mean, "")
     control = fmt.number(effect.control_value or 0.0, fmt.estimate_decimals(value.mean))
     what = f"With {arm.label}{arm.at}, {carried} {several} a second keep the {limit}, instead of {control}"
+    what += f" with {index.control_label}"
     return f"{what}: {_difference(index, effect.verdict, effect.ratio)}."
 
 

@@ -25,7 +25,7 @@ CUT = 0.999
 """The curves end at this share of operations: an axis up to the slowest operation would squeeze them together."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
-    "The height is the share of operations that took at most the time below, on a scale that spreads out the slowest "
+    "The height is the share of operations that took at most the time on the axis. Its scale spreads out the slowest "
     "operations."
 )
 DOTS = "Each dot is one {}, the first at the top; the band is the 95 % interval of the effect."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -50,6 +51,10 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
 NOISE_FLOOR_ORDER = 90
+#: A sentence about a metric has at most this many clauses.
+MOST_CLAUSES = 2
+#: Matches the beginning of a clause of `_clause`, up to what differs between metrics with the same verdict.
+VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
 class CostsSection(Section[None, None]):
@@ -100,7 +105,7 @@ class CostsSection(Section[None, None]):
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
             more = f" The full report has all metrics {other}." if index.many_contexts else ""
-            note = f"{legend} No estimate uses published figures." if published else legend
+            note = f"{legend} Published figures are only for comparison." if published else legend
             yield Paragraph(note, "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
         if note := side_effects_note(shown):
@@ -238,13 +243,18 @@ def _noise(line: Line) -> str:
 def _clauses(line: Line) -> str:
     """Return the predicate of a line's sentence, with a clause for each verdict.
 
-    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %".
+    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %". More than
+    `MOST_CLAUSES` clauses are separate sentences.
     """
     name, parts = f"'{line.metric.label}'", []
-    for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
+    found = dict.fromkeys(effect.verdict for _, effect in line.effects)
+    few = len(found) <= MOST_CLAUSES
+    for verdict in found:
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
         parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
-        name = "it"
+        name = "it" if few else name
+    if not few:
+        return ". It ".join(parts)
     *first, last = parts
     return ", and ".join([", ".join(first), last] if first else [last])
 
@@ -358,9 +368,21 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         parts = [
             _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'") for line in lines
         ]
-        text = f"{fmt.capital(arm.label)} {fmt.listed(parts)} {words}".rstrip()
-        texts += [f"{text}.{''.join(map(_noise, lines))}"] if parts else []
+        if parts:
+            text = f"{fmt.capital(arm.label)} {_with_each_verb_once(parts)} {words}".rstrip()
+            texts.append(f"{text}.{''.join(map(_noise, lines))}")
     return texts
+
+
+def _with_each_verb_once(clauses: list[str]) -> str:
+    """Return clauses as text that names each verb once, such as "adds 1 ms to 'a' and 2 ms to 'b', and lowers 'c'"."""
+    objects: dict[str, list[str]] = {}
+    for clause in clauses:
+        match = VERB.match(clause)
+        verb = match[0] if match else ""
+        objects.setdefault(verb or clause, []).append(clause.removeprefix(verb))
+    *first, last = [each[0] if verb == each[0] else f"{verb}{fmt.listed(each)}" for verb, each in objects.items()]
+    return f"{', '.join(first)}, and {last}" if first else last
 
 
 TITLES = {
@@ -429,7 +451,7 @@ def table(index: Index, view: View, media: Media) -> Table:
             rows += _published(index.core.published_for(metric.name, arm), together=terminal)
     first = fmt.UNITS.get(unit, unit) if terminal else "metric"
     columns = [
-        Column("with" if index.many_arms else first, "text", width=26),
+        Column("variant" if index.many_arms else first, "text", width=26),
         Column(index.control_heading, width=9.5),
         Column(index.arm_heading, width=9.5),
         Column("difference", width=17),

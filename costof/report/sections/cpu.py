@@ -132,7 +132,7 @@ def _bars(index: Index) -> list[Bars]:
 def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> str:
     totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
     label = fmt.capital(index.workload_label(workload))
-    text = f"{label}{context.at}: CPU time per 1,000 operations of {fmt.listed(totals)}"
+    text = f"{label}{context.at}: 1,000 operations need a CPU time of {fmt.listed(totals)}"
     control = next((bar for bar in bars if context.control and bar.arm == context.control.name), None)
     protected = [bar for bar in bars if bar is not control]
     if control is None or len(protected) != 1:
@@ -140,7 +140,7 @@ def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> 
     used = protected[0].seconds_per_1000.items()
     added = {role: seconds - control.seconds_per_1000.get(role, 0.0) for role, seconds in used}
     role = max(added, key=lambda each: added[each])
-    return text + (f", with the largest increase in {role}." if added[role] > 0 else ".")
+    return text + (f". The CPU time of the {role} rises most." if added[role] > 0 else ".")
 
 
 def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Sheet:

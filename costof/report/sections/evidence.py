@@ -11,7 +11,7 @@ from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Sentence
 
-HEAD = ["arm", "source", "facts", "slices", "discarded"]
+HEAD = ["arm", "source", "facts", "slices", "slices discarded"]
 LINKS = ["link", "method", "configured", "median", "difference", "p99", "probes"]
 UNVERIFIED = ("verify", "none")
 

@@ -22,17 +22,17 @@ PHASE, VERSION = "tls", "TLSv1.3"
 ROUND_TRIPS = 1
 SENTENCE = (
     "{arms}: the TLS handshake takes {trips} instead of 1. The server does not accept the key-exchange group that the "
-    "client offers first, and agrees on {group} after a second attempt (HelloRetryRequest). If the server accepts "
-    "that group (X25519 for most clients), a new connection saves one round trip."
+    "client offers first, and asks the client to try again with {group} (HelloRetryRequest). A server that accepts "
+    "the first group (X25519 for most clients) saves one round trip of each new connection."
 )
 
 MOST_OFFER = "X25519"
-USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
+USUAL_FIRST = f"the key exchange {MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
 #: The advice names the clients too, because not every server can be changed: PostgreSQL before version 18, for example,
 #: accepts only one group.
 ADVICE = (
-    "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
+    "A new TLS connection needs 1 round trip fewer if the server accepts {offered}, or if clients offer {groups} first."
 )
 
 

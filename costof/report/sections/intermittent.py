@@ -29,12 +29,12 @@ HEAD = ["metric", "arm", "outlying slices", "compared with other slices", "contr
 SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
-    "In each round, the slices of arm, control and the control's copy are compared. A slice is outlying if its median "
-    "operation is more than two robust standard deviations, and more than 10 %, worse than both other slices. A "
-    "randomization test decides whether the arm's slices are outlying more often and farther than the others. "
-    "An operation is slow if it takes longer than the median of its slice by more than half of that median, and by "
-    "more than half of the control's median. A t-test by {unit} compares the share of slow operations with the "
-    "control and its copy."
+    "In each round, a slice (measured window) of the arm is compared with one of the control and one of the control's "
+    "copy. A slice is outlying if its median operation is more than two robust standard deviations, and more than "
+    "10 %, worse than in both other slices. A randomization test decides whether the arm's slices are outlying more "
+    "often and farther than those of the control and its copy. An operation is slow if it takes longer than the median "
+    "of its slice by more than half of that median, and by more than half of the control's median. A t-test by {unit} "
+    "compares the share of slow operations with the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
@@ -180,9 +180,9 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
         f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
     )
     text = (
-        f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
-        f"slices in {each.slices} of {each.of} slices, compared with {each.usual} of {each.usual_of} with the control "
-        "and its copy."
+        f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
+        f"(measured windows), '{metric.label}' {worse} of the other slices. With the control and its copy, this was so "
+        f"in {each.usual} of {each.usual_of}."
     )
     if effect is None:
         return text
@@ -196,7 +196,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations of '{metric.label}' far more than others. "
-        f"{fmt.percent(each.share)} of them take at least 1.5 times as long as the median one, compared with "
+        f"{fmt.percent(each.share)} of all operations take at least 1.5 times as long as the median, compared with "
         f"{fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:

@@ -33,12 +33,13 @@ PERCENTILES = (50.0, 95.0, 99.0)
 #: recognize an outlier by comparing it with the percentiles at the next lower and the next higher load.
 FEWEST_BEYOND = 5
 METHOD = (
-    "Each round has a slice of each variant at each load, in random order. Each cost is that of a variant and its "
-    "control at the same load. Percentiles are over all operations of all rounds, or means of what commands print."
+    "Each round measures each variant at each load, in random order. A cost is the difference between a variant and "
+    "the control at the same load. Percentiles are computed over all operations of all rounds; those that commands "
+    "print are averaged over rounds."
 )
 HOW_TO_READ = (
-    "Each dot is a load at which the run measured. A line ends at the last load that its variant carried: "
-    "above it, times only grow with the length of the run."
+    "Each dot is a load at which the run measured. A line ends at the highest load that its variant carried: at higher "
+    "loads, operations queue up, and times only depend on how long the run lasts."
 )
 
 
@@ -101,7 +102,8 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
         texts = [text for text in (_cost(index, data, highest), overloaded) if text]
         if highest is None and overloaded:
             texts = [
-                f"Not every variant carries even {in_words(data.load, data.rates[0])}: list lower loads.",
+                f"At least one variant cannot carry {in_words(data.load, data.rates[0])}, the lowest load: list lower "
+                "loads.",
                 overloaded,
             ]
         return [*sentences("answer", texts), *sentences("verdict", texts)]
@@ -199,7 +201,7 @@ def _highest(index: Index, data: LatencyOverLoad) -> float | None:
 def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | None:
     """Return the sentence about the costs at the highest load that every variant carries; None if there is none.
 
-    For example: 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest of these loads.'
+    For example: 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest load of this run.'
     """
     figures, group = [], data.groups[0]
     for arm in index.answered:
@@ -209,7 +211,7 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
                 figures.append(of_effect(index, index.metrics[name], effect).model_copy(update={"words": words}))
     if highest is None or not figures:
         return None
-    which = "the highest of these loads" + ("" if highest == data.rates[-1] else " that every variant carries")
+    which = "the highest load" + (" of this run" if highest == data.rates[-1] else " that every variant carries")
     place = f" ({group.title})" if group.title else ""
     return f"{verdict_sentence(figures).rstrip('.')} at {in_words(data.load, highest)}{place}, {which}."
 

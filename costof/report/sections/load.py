@@ -360,7 +360,7 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
     overloaded = [each for each in data.carried if not each.complete]
     advice = f"try a load of {_next_load(overloaded)} a second{ELSEWHERE if data.servers_here else ''}"
-    parts.append(f"The queue grows as long as the load lasts, so its times have no meaning: {advice}.")
+    parts.append(f"The queue grows as long as the load lasts, so the measured times have no meaning: {advice}.")
     return " ".join(parts)
 
 

@@ -81,7 +81,7 @@ class LogVolumeSection(Section[None, LogVolume]):
                 rows.append(Row([*map(Cell, [index.label_at(each.arm), fmt.bytes_text(each.bytes), *times])]))
         rates = [f"at {fmt.number(rate)}/s" for rate in data.per_second]
         disk = fmt.bytes_text(DISK_BYTES)
-        columns = [Column("with", "text"), Column("log an operation"), *map(Column, rates)]
+        columns = [Column("variant", "text"), Column("log an operation"), *map(Column, rates)]
         yield Table(columns, rows, f"Log an operation, and time until it fills {disk}", group="workload")
         yield Paragraph(NOTE.format(disk=disk), "note")
 

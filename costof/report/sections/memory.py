@@ -23,13 +23,12 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
     "After the last round, each variant opened idle connections in {steps} steps{servers}. They all stayed open. Each "
     "connection logged in and performed one operation. Memory of a connection: the growth of the servers' memory in a "
-    "step divided by the step's connections, as a mean over the steps without the first {lead_in}, with a 95 % "
-    "interval over steps."
+    "step divided by the connections opened in it; mean over all steps but the first {lead_in}, with its 95 % interval."
 )
 FRESH = ", on servers that were started for it"
 TURNS = (
-    ", in which the variants took turns; the first {lead_in} use memory that earlier connections left, and the figures "
-    "are too small if there were more of these"
+    ", in which the variants took turns. The first {lead_in} steps may reuse memory that earlier connections left; if "
+    "later connections did so too, the figures are too small"
 )
 METHODS = {
     PSS: "Memory is PSS without programs and libraries: memory that processes share is divided among them, so that it "
@@ -58,11 +57,11 @@ class MemorySection(Section[None, ConnectionMemory]):
         measured = [each for each in data.arms if each.growth]
         if measured:
             several = roles if len(roles) > 1 else []
-            head = ["with", *(f"{role}, kB" for role in several), "a connection", "added", f"{CLIENTS:,} clients"]
+            head = ["variant", *(f"{role}, kB" for role in several), "a connection", "added", f"{CLIENTS:,} clients"]
             rows = [_row(index, several, each) for each in measured]
             yield Table.of(head, rows, title="Memory of an idle connection")
             landmarks = list(dict.fromkeys(growth.connections for each in measured for growth in each.growth))
-            head = ["with", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
+            head = ["variant", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
             grown = [_growth_row(index, sorted(landmarks), each) for each in measured]
             yield Table.of(head, grown, title="Growth of the servers' memory with idle connections")
             servers = FRESH if data.fresh else TURNS.format(lead_in=data.lead_in)
@@ -77,12 +76,12 @@ class MemorySection(Section[None, ConnectionMemory]):
 def _sentence(arm: Arm, memory: ArmMemory) -> str | None:
     """Return the sentence about the memory that an arm adds to each connection; None if it is unknown.
 
-    For example: "TLS adds 36.1 kB to the servers' memory of a connection: 361 MB for 10,000 clients."
+    For example: "TLS adds 36.1 kB to the servers' memory for each connection: 361 MB for 10,000 clients."
     """
     added = memory.added
     if added is None:
         return None
-    what = f"the servers' memory of a connection{arm.at}"
+    what = f"the servers' memory for each connection{arm.at}"
     if added.low <= 0 <= added.high:
         return f"{fmt.capital(arm.label)} changes {what} by at most {size_text(max(-added.low, added.high))}."
     more = added.value > 0

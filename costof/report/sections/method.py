@@ -34,17 +34,17 @@ class MethodSection(Section[None, None]):
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round measures one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so drift of "
-        f"the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: each arm follows "
-        "every other arm equally often.",
+        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} for a short time (a "
+        f"slice), so drift of the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: "
+        "each arm follows every other arm equally often.",
         f"An effect is the mean over {index.unit}s of the difference between arm and control; a relative effect is the "
-        f"mean of their log ratios. The 95 % interval is computed over {index.unit}s, not over single operations, with "
-        "a variance partly pooled over the arms of a metric.",
+        f"geometric mean of the {index.unit}s' ratios. The 95 % interval is computed from the {index.unit}s, not from "
+        "single operations; its variance is partly pooled over the arms of a metric.",
         "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
         "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
         "zero.",
-        "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one "
-        "side. “Unresolved” means that this run cannot tell.",
+        "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
+        "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell.",
     ]
     if core.starts:
         lines.append(
@@ -58,8 +58,8 @@ def _method(index: Index) -> list[str]:
         if share < 1
     ]:
         lines.append(
-            "After the warm-up, slices were shortened to measure more rounds, as far as their start-up time and noise "
-            f"allowed. Length of the shortened slices, as a share of the planned length: {', '.join(shortened)}."
+            "Slices were shortened after the warm-up, so that the budget is enough for more rounds. Their length, as a "
+            f"share of the planned length: {', '.join(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(

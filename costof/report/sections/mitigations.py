@@ -48,9 +48,9 @@ HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
 GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
-    "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
-    "mitigation gains, divided by the loss{loss}, with Fieller's interval. Above 100 %, the mitigation gains more than "
-    "this loss. A mitigation that makes the loss larger adds to the cost."
+    "Gain: the protection with the mitigation compared with the protection without it, round by round. Recovered "
+    "share: this gain divided by the loss{loss}, with its 95 % interval (Fieller). Above 100 %, the mitigation gains "
+    "more than this loss."
 )
 HOW_TO_READ = (
     "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss{loss}; above it, "
@@ -171,7 +171,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
             control=reference.baseline or "",
             mitigations=mitigations,
             measure=measure,
-            factor=run.plan.study.factors[factor].label if measure else "",
+            factor=_factor_label(run.plan.study, factor) if measure else "",
             reference_levels={
                 each.factor: changed.phrase(reference.levels[each.factor])
                 for each in mitigations
@@ -233,6 +233,12 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     if installed is None:
         return spec
     return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up"}))
+
+
+def _factor_label(study: Study, factor: str) -> str:
+    """Return a factor's label in the installed study of the same name or, if there is none, in the run's study."""
+    installed = load_study(study.name) if study.name in study_names() else study
+    return installed.factors.get(factor, study.factors[factor]).label
 
 
 @cache
@@ -395,13 +401,15 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{each.label} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
-                cost = f"what {protection} costs in {metric}{_at_reference(data, each)}"
+                loses = "takes from" if _is_rate(index, data) else "adds to"
+                cost = f"what {protection} {loses} {metric}{_at_reference(data, each)}"
                 whole = round(each.recovered.value, 2) >= ALL
                 clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
                 is_first = not any(compared in clause for clause in clauses)
-                what = f"{compared}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
+                reference = f"{compared}{_at_reference(data, each)}"
+                what = f"{reference}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
                 clause = f"{what} by {_improvement(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
@@ -455,7 +463,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
-    """Return the recovered share as text, such as ', a gain of 77 % of what is lost with one client'.
+    """Return text such as ', which recovers 77 % of the loss with one client'.
 
     Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
     """
@@ -463,8 +471,8 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
     if not level or best.recovered is None:
         return ""
     if best.recovered.value > ALL:
-        return f", a gain of more than is lost with {level}"
-    return f", a gain of {fmt.percentage(best.recovered).value} of what is lost with {level}"
+        return f", which recovers more than the loss with {level}"
+    return f", which recovers {fmt.percentage(best.recovered).value} of the loss with {level}"
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
@@ -473,8 +481,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
     The protection itself does not cause this share of the loss.
     """
     return [
-        f"{fmt.capital(each.label)} has {fmt.percentage(each.recovered.through(lambda share: 1 - share))} of the loss"
-        f"{_whose_loss(index, data)}, so that much of it is not the cost of the protection itself."
+        f"{fmt.capital(each.label)} already causes {fmt.percentage(each.recovered.through(lambda share: 1 - share))} "
+        f"of the loss{_whose_loss(index, data)}. This part is not the cost of the protection itself."
         for each in data.without_protection
         if each.recovered is not None
     ]
@@ -492,7 +500,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f"; if '{control}' has it too, {protection} costs {amount}"
+        text += f"; {protection} still costs {amount} if '{control}' is changed in the same way"
     return text
 
 

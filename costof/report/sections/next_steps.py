@@ -35,8 +35,10 @@ class NextSection(Section[None, None]):
             longest = fmt.roughly(_longest(waiting))
             option = _resume_options(index, "…", waiting) or _longer_options(index, waiting)
             if "--budget" in option:
-                option += ", where the budget includes the time so far"
-            texts.append(f"Measure for about {longest} more ({option}) to resolve {_names(index, waiting, noisy)}.")
+                option += ", which includes the time so far"
+            texts.append(
+                f"Measure for about {longest} more ({option}) to get a verdict on {_names(index, waiting, noisy)}."
+            )
         return sentences("next", [*texts, *([_less_noise(index, noisy, waiting)] if noisy else [])])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
@@ -57,7 +59,7 @@ def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list
     lines = []
     if waiting:
         options = _resume_options(index, shlex.quote(str(folder)), waiting)
-        longer = f"Repeat the run with {_longer_options(index, waiting)} to resolve {_names(index, waiting)}."
+        longer = f"Repeat the run with {_longer_options(index, waiting)} to get a verdict on {_names(index, waiting)}."
         lines.append(f"costof run {options}" if options else longer)
     elif noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
         lines.append(

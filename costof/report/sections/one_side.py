@@ -98,7 +98,7 @@ class OneSideSection(Section[None, OneSide]):
                 yield Table.of(["", "mean", "p50", "p99"], rows, title=f"{arm.label}{arm.at}, without a comparison")
             for each in data.connections:
                 if each.arm == name:
-                    head = ["phase", "ms", "share", "round trips", "bytes out / in"]
+                    head = ["phase", "ms", "share", "round trips", "bytes sent / received"]
                     yield Table.of(head, _phases(each), title=f"A new connection with {arm.label}{arm.at}")
         yield Paragraph(NOTE.format(control=index.control_label, arms=_labels(index, data)), "note")
 
@@ -156,18 +156,18 @@ def _labels(index: Index, data: OneSide) -> str:
 def _sentence(index: Index, each: ConnectionAlone) -> str:
     """Return sentences about a connection: its time, the part that TLS takes, and the client's CPU time.
 
-    For example: 'A new connection with TLS takes 3.1 ms (…); TLS accounts for 1.2 ms (…) of it, 39 %, …'.
+    For example: 'A new connection with TLS takes 3.1 ms (…). TLS accounts for 1.2 ms (…) of it (39 %), …'.
     """
     tls = [phase for phase in each.phases if phase.phase in TLS]
     whole, part = (fmt.with_interval(mean, "ms") for mean in (each.whole_ms, each.tls_ms))
     share = fmt.share(round(each.tls_share, 2))
     label = index.label_at(each.arm)
-    text = f"A new connection with {label} takes {whole}; TLS accounts for {part} of it, {share}"
+    text = f"A new connection with {label} takes {whole}. TLS accounts for {part} of it ({share})"
     if trips := _total(tls, "round_trips"):
-        text += f", in {fmt.round_trips(trips)}"
+        text += f", {fmt.round_trips(trips)}"
     sent, received = _total(tls, "bytes_sent"), _total(tls, "bytes_received")
     if sent and received:
-        text += f", with {fmt.count(sent)} bytes sent and {fmt.count(received)} received"
+        text += f", {fmt.count(sent)} bytes sent and {fmt.count(received)} bytes received"
     if each.client_cpu_ms is not None:
         text += f". The client uses {fmt.number(each.client_cpu_ms)} ms of CPU time for each connection"
     return f"{text}."

@@ -113,18 +113,20 @@ def _explained(run: Run, explanation: Explanation, name: str) -> Explained | Non
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     """Return sentences on the added time in the application and on the wire, and on the client's added CPU time."""
     metric = index.metrics[each.application]
-    share = f", which is {fmt.percentage(each.share)} of the added time" if each.share else " (share unresolved)"
+    added = fmt.absolute(each.added, metric.unit).value
+    share = f", which is {fmt.percentage(each.share)} of these {added}" if each.share else " (share unresolved)"
     text = (
-        f"With {arm.label}{arm.at}, {each.client} takes {fmt.absolute(each.added, metric.unit).value} longer for "
-        f"'{metric.label}'. On the wire, without the application, this takes "
-        f"{fmt.absolute(each.on_the_wire, metric.unit).value} longer{share}"
+        f"With {arm.label}{arm.at}, '{metric.label}' takes {added} longer with {each.client}. Without {each.client}, "
+        f"on the wire, it takes {fmt.absolute(each.on_the_wire, metric.unit).value} longer{share}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f". The CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new client"
-        several = opened is not None and round(opened, 1) != 1
-        text += f", which opens {fmt.count(opened)} connections to the server" if opened is not None and several else ""
+        text += f". The CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new "
+        if opened is None or round(opened, 1) == 1:
+            text += "connection"
+        else:
+            text += f"client, which opens {fmt.count(opened)} connections to the server"
     return text + "."
 
 
@@ -177,7 +179,7 @@ def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
                     Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(transferred)])
                 )
         rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
-    columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
+    columns = [Column("variant", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes sent / received"))]
     title = f"Phases of a new connection{context.suffix}"
     return Table(columns, rows, title, group="phase", media=FILES)
 

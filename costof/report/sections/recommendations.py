@@ -11,7 +11,7 @@ from costof import format as fmt
 from costof.model import Model
 from costof.report.blocks import Block, Cell, Table
 from costof.report.sections import Section, sentences
-from costof.results.index import SAME_SET_UP, Index, Lead
+from costof.results.index import SAME_SET_UP, Index, Lead, verdict_words
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Verdict
@@ -99,7 +99,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
         metric = index.metrics[data.metric]
         texts = [
-            f"With {', '.join(conditions)}, {_advice(metric, data.unit, findings)}."
+            f"With {', '.join(conditions)}, {_advice(index, metric, data.unit, findings)}."
             for conditions, findings in _groups(index, data)
         ]
         return [*sentences("answer", texts), *sentences("verdict", [" ".join(texts)] if texts else [])]
@@ -154,7 +154,7 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
         fmt.with_unit(fmt.number(effect.control_value), effect.unit),
         fmt.with_unit(fmt.number(effect.value), effect.unit),
         Cell.of(fmt.relative(effect.printed_ratio)) if effect.printed_ratio else fmt.NONE,
-        SAME_SET_UP if Finding("", arm, effect).same else effect.verdict.words(index.metrics[name].better),
+        SAME_SET_UP if Finding("", arm, effect).same else verdict_words(effect, index.metrics[name]),
     ]
     published = []
     for figure in index.core.published_for(name, arm):
@@ -179,16 +179,18 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
         yield list(conditions), sorted(findings, key=lambda each: float(each.size))
 
 
-def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
-    label = f"'{findings[0].arm.label}'"
+def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> str:
+    label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.baseline or "")
+    instead = f"{label} instead of '{control}'"
     same = [each for each in findings if each.same]
     by_verdict = {verdict: [e for e in findings if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
     margin = fmt.share(metric.margin)
     parts: list[str] = []
     if saving := by_verdict[Verdict.SAVES]:
-        parts.append(f"use {label} {_sizes(saving, findings, unit)} ({_amounts(metric, saving, unit)})")
+        parts.append(f"use {instead} {_sizes(saving, findings, unit)} ({_amounts(metric, saving, unit)})")
     if costing := by_verdict[Verdict.COSTS]:
-        parts.append(f"do not use {label} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
+        what = label if parts else instead
+        parts.append(f"do not use {what} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
     for some, words in (
         (by_verdict[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
         (by_verdict[Verdict.NO_COST], f"costs at most {margin} {{at}}"),

@@ -38,9 +38,9 @@ MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
-    "The workers of these workloads are always busy: rate × time equals the number of workers (Little's law). More "
-    "workers would raise the time but not the rate. The column 'limit' says what limits the rate: the CPU time that "
-    "one program may use, or this machine's CPU."
+    "Workers are simultaneous clients that never pause, so rate × time is about their number (Little's law). More "
+    "workers would lengthen each operation, but not raise the rate. The column 'limit' says what limits the rate: the "
+    "CPU time that one program may use, or this machine's CPU."
 )
 
 
@@ -166,13 +166,13 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         loops = [each for each in of_metric if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
         yield (
-            f"With all {workers} workers always busy, '{metric.label}' is at its maximum: {_capacities(index, loops)}. "
-            f"The limit is {limit}."
+            f"'{metric.label}' is at its maximum, because all {workers} workers are always busy: "
+            f"{_capacities(index, loops)}. It is limited by {limit}."
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
-            f"'{fmt.capital(time)}' is computed from '{metric.label}': with workers that are always busy, time = "
-            "workers ÷ rate (Little's law)."
+            f"The time of '{time}' follows from '{metric.label}', because the workers are always busy: time = number "
+            "of workers ÷ rate (Little's law)."
         )
 
 

@@ -34,8 +34,8 @@ SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
-    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The two terms are "
-    "added, because the last client sends its request only after its handshake, so the two do not overlap."
+    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The two times are "
+    "added, because the last client sends its request only after its handshake."
 )
 
 
@@ -124,9 +124,9 @@ class SizingSection(Section[Spec, list[Sizing]]):
             for each in data
         ]
         one = data[0].example
-        cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
+        cores = f"cores for {one.clients:,} clients in {fmt.with_unit(fmt.count(one.seconds), 's')}"
         head = [
-            "with",
+            "variant",
             f"{data[0].role} CPU, ms a client",
             "added CPU, ms a client",
             "clients a second per core",
@@ -228,7 +228,7 @@ def _sentence(sizing: Sizing) -> str:
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
-        text += f". A measured burst of {check.clients:,} clients took {measured}; this model predicts {predicted}"
+        text += f". A measured burst of {check.clients:,} clients took {measured}; the prediction is {predicted}"
     return f"{text}."
 
 

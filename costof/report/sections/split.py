@@ -40,9 +40,10 @@ PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
-    "The first step is the difference between '{between}' and '{control}', the second one that between the protected "
-    "variant and '{between}', both paired by round. Share: the cost of the second step divided by the cost of both, "
-    "with Fieller's interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
+    "First step: '{between}' minus '{control}'. Second step: the protected variant minus '{between}'. Both are "
+    "computed round by round. Share: the cost of the second step divided by the cost of both, with its 95 % interval "
+    "(Fieller). Percentiles are computed over all operations, and intervals of their differences by a bootstrap over "
+    "rounds."
 )
 
 

@@ -17,10 +17,11 @@ from costof.results.index import SAME_SET_UP, Index
 from costof.results.models import Arm, Core
 from costof.results.run import Run
 
-HEAD = ["arm", "sync tree", "slices", "discarded", ""]
+HEAD = ["arm", "sync tree", "slices", "slices discarded", ""]
 METHOD = (
-    "Which member replicates from which (the sync tree) was read from every member right before and right after each "
-    "slice. Slices in which a member had a wrong source or changed its source were discarded."
+    "The sync tree says which member replicates from which. It was read from every member right before and right after "
+    "each slice (measured window). Slices in which a member replicated from a wrong member, or changed to another one, "
+    "were discarded."
 )
 SHORT = {"primary": "P", "secondary": "S", "hidden": "H", "read-only": "R"}
 LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only secondary without a vote."
@@ -125,11 +126,14 @@ def followers_of(tree: str) -> dict[str, list[str]]:
 
 
 def shape(tree: Tree) -> str:
-    """Return a tree as text, such as 'all 6 follow primary', 'primary → secondary-1 → hidden' or 'a: b, c; b: d'."""
+    """Return a tree as text.
+
+    Examples: 'all 6 others replicate from primary', 'primary → secondary-1 → hidden', 'a: b, c; b: d'.
+    """
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]
-        return f"all {len(names)} follow {source}" if len(names) > 1 else f"{source} → {names[0]}"
+        return f"all {len(names)} others replicate from {source}" if len(names) > 1 else f"{source} → {names[0]}"
     if any(len(names) != 1 for _, names in sources):
         return "; ".join(f"{source}: {', '.join(names)}" for source, names in sources)
     chain = [tree.root]

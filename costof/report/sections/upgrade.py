@@ -26,7 +26,7 @@ from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 
 METHOD = (
-    "Each row compares the same variant on two versions of the server, paired by {unit}. Brackets: 95 % confidence "
+    "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets: 95 % confidence "
     "interval. The verdicts are corrected together for the number of rows."
 )
 
@@ -186,24 +186,27 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
     """Return the sentence about the changes of one arm.
 
-    For example: "PostgreSQL 18 instead of PostgreSQL 15, with plain: +6 % [4, 8] in 'connect'."
+    For example: "PostgreSQL 18 instead of PostgreSQL 15 (plain) changes 'connect' by +6 % [4, 8]."
     """
     before, after = versions[changes[0].before], versions[changes[0].after]
-    clauses = [
-        f"{fmt.relative(each.ratio)} in {_metric(index, each)}"
+    changed = [
+        f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
         for each in changes
         if each.verdict in (Verdict.COSTS, Verdict.SAVES)
     ]
+    clauses = [f"changes {fmt.listed(changed)}"] if changed else []
     for verdict, words in (
-        (Verdict.NO_DIFFERENCE, "no difference above {} in"),
-        (Verdict.NO_COST, "no cost above {} in"),
-        (Verdict.UNRESOLVED, "an unresolved effect on"),
+        (Verdict.NO_DIFFERENCE, "makes no difference above {} to"),
+        (Verdict.NO_COST, "adds no cost above {} to"),
+        (Verdict.UNRESOLVED, "has an unresolved effect on"),
     ):
         if same := [each for each in changes if each.verdict is verdict]:
             margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
             clauses.append(f"{words.format(margin)} {fmt.listed([_metric(index, each) for each in same])}")
     label = index.label(changes[0].after)
-    return f"{fmt.capital(after)} instead of {before}, with {label}: {'; '.join(clauses)}."
+    *first, last = clauses
+    text = f"{', '.join(first)}, and {last}" if first else last
+    return f"{fmt.capital(after)} instead of {before} ({label}) {text}."
 
 
 def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange) -> KeyFigure:

@@ -234,7 +234,8 @@ def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tm
     ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=look.error_rate))
     result = analyse(ledger)
     assert (result.budget_seconds, result.resolved_early) == (240.0, False)
-    assert document(result).subtitle.endswith(f"{duration(result.measured_seconds)} measured of {duration(240)}")
+    measured = f"{duration(result.measured_seconds)} measured of a budget of {duration(240)}"
+    assert document(result).subtitle.endswith(measured)
     assert "give a --budget above 240s" in refused(run, "--budget", "4m")
     # A run has ended early if its last analysis was an interim one (a look), unless it was interrupted.
     ledger.append(LookRecord(round=4, error_rate=0.006))

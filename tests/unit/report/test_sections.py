@@ -83,8 +83,7 @@ def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    assert f"'{RATE}' is at its maximum: " in text
-    assert "all 200 workers always busy" in text
+    assert f"'{RATE}' is at its maximum, because all 200 workers are always busy: " in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1
@@ -278,7 +277,7 @@ def test_answer_has_the_added_memory_of_a_connection_and_of_all_clients(tmp_path
     result = analyse(ledger)
     (sentence,) = (text for text in sentence_texts(result.answer, "answer") if "memory" in text)
     tls = "TLS 1.3 (rsa-2048)"
-    of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory of a connection"
+    of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory for each connection"
     assert sentence == f"{of_a_connection}: 160 MB for 10,000 clients."
     assert result.sections.cost_model.memory_bytes["tls"].value == 16_000
     assert "only 700 of 1,000 connections were measured: the server closed the connection." in render_markdown(result)

@@ -408,7 +408,7 @@ def test_report_of_a_target_compares_write_concerns_without_recommending_a_repli
 @pytest.mark.parametrize(
     ("followers", "words"),
     [
-        ("primary: a, b", "all 2 follow primary"),
+        ("primary: a, b", "all 2 others replicate from primary"),
         ("primary: a; a: b", "primary → a → b"),
         ("primary: a, b; b: c", "primary: a, b; b: c"),
         ("10.0.0.1:27017: 10.0.0.2:27017", "10.0.0.1:27017 → 10.0.0.2:27017"),
@@ -439,5 +439,5 @@ def test_handshake_with_a_second_round_trip_is_explained() -> None:
     assert isinstance(block, Paragraph)
     assert "the TLS handshake takes 2 round trips instead of 1" in block.text
     (advice,) = HELLO_RETRY.answer(Index(result), result.sections.hello_retry)
-    text = "saves 1 round trip if the server accepts X25519, which most clients offer first, or if clients offer"
+    text = "needs 1 round trip fewer if the server accepts the key exchange X25519, which most clients offer first"
     assert text in advice.text

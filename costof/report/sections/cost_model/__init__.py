@@ -54,6 +54,7 @@ from costof.study.schema import SERVER_PREFIX
 #: The position of the cost model's tables, near the end of the report. The calculator is near the beginning: its
 #: position is the section's `order`.
 DETAILS = 100
+ADDS = "adds "
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
 FORMULA_WITH_FLUSHES = (
@@ -63,8 +64,8 @@ ADDED = "A protection adds a fixed time, and your round-trip time for each round
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
-    "round trips, estimated from the rounds at the nearest distance. Round-trip times are the kernel's estimates for "
-    "TCP connections on the links. Intervals include the uncertainty of the own time and of the round-trip time."
+    "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
+    "connections to the servers. Intervals include the uncertainty of both times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
@@ -161,8 +162,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     far = f",{away}" if (away := _away(model, load)) else ""
     connects = has_connections(model)
     service = (
-        f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
-        f"each{far}"
+        f"{load.connections_per_second:g} new connections a second with {load.operations:g} operations each{far}"
         if connects
         else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
@@ -173,7 +173,11 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
         at = same if number else f"calculated for {service}"
-        times = f"{connection}, {operation}" if connects else operation
+        if connection.startswith(ADDS) and operation.startswith(ADDS):
+            both = f"{connection} and {operation.removeprefix(ADDS)},"
+        else:
+            both = f"{connection}, {operation},"
+        times = both if connects else operation
         yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
 
 
@@ -193,8 +197,8 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
         counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
-        "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
-        f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
+        "Flushes were counted by the servers. Simultaneous operations share flushes, and each waits for at most two of "
+        f"them. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
         "after the rounds."
     ]
 
@@ -328,7 +332,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
     ratio = measured.printed_ratio if measured is not None else None
     share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
-    return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
+    return f"{ADDS}{amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 
 
 def _cores_change(cores: Estimate) -> str:
@@ -358,13 +362,13 @@ def parameters(index: Index, model: CostModel) -> Table:
             own = Cell.of(fmt.absolute(cost.own_ms, "ms")) if cost.own_ms.value > 0 else Cell(NO_OWN_TIME)
             rows.append(Row([Cell(cost.label), own, *map(Cell, counted)]))
     title = f"Own time, round trips, {'flushes, ' if flushes else ''}bytes and CPU of an operation"
-    return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
+    return Table([Column("variant", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
 
 def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
-    head = ["with", "at", "predicted", "measured", "error"]
+    head = ["variant", "distance", "predicted", "measured", "error"]
     # Leave out metrics that are predicted only for the distance from which the model was computed (`local`): there is
     # no prediction to test.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
@@ -396,9 +400,9 @@ def worst(index: Index, model: CostModel) -> str | None:
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
     return (
-        f"Of {far} for farther distances, the worst differs from the measurement by "
-        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} "
-        f"and a round trip of {fmt.milliseconds(most.round_trip_ms)}."
+        f"The formula was checked by {far} for farther distances, of which the worst differs from the measurement by "
+        f"{fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with {index.label(most.arm)} at a "
+        f"round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )
 
 
@@ -450,8 +454,8 @@ POINTS = 90
 DOT = 4.5
 DASH = 5
 HOW_TO_READ = (
-    "Lines and bands are the cost model with its 95 % interval; dots with bars are measured effects. Lost shares hold "
-    "for a client that waits for each operation before it starts the next."
+    "Lines and bands are the cost model with its 95 % interval; dots with bars are measured effects. The lost share "
+    "of operations a second holds for a client that waits for each operation before it starts the next."
 )
 
 

@@ -25,6 +25,7 @@ from costof.report.sections.tails.curve import (
     MissingCurve,
     curve_blocks,
     percentile_name,
+    with_operations,
 )
 from costof.results.index import Index
 from costof.results.metrics import NS_PER_UNIT, in_unit
@@ -55,12 +56,12 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 #: A curve is shown only if it begins at p10 or lower and ends at this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
-    "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
-    f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
+    "Percentiles are computed over all operations of all rounds, and intervals of ratios by a bootstrap over whole "
+    f"{{unit}}s. A percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
-    " The band of a curve is computed from the same resamples: its width in standard errors is chosen so that 95 % of "
-    "the resampled curves lie entirely within it (Montiel Olea & Plagborg-Møller 2019)."
+    " The band around a curve is so wide that 95 % of the resampled curves lie entirely within it (Montiel Olea & "
+    "Plagborg-Møller 2019)."
 )
 
 
@@ -238,15 +239,14 @@ def _sentence(index: Index, tail: Tail) -> str:
 
 
 def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
-    arms: dict[tuple[float, str, int, int], list[str]] = {}
+    arms: dict[tuple[float, str, int], list[tuple[str, int]]] = {}
     for each in undetermined:
         if each.metric in index.metrics:
-            arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
-    for (percentile, metric, needed, operations), names in arms.items():
-        listed = fmt.listed([f"'{name}'" for name in names])
+            arms.setdefault((each.percentile, each.metric, each.needed), []).append((each.arm, each.operations))
+    for (percentile, metric, needed), each_arm in arms.items():
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there "
-            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
+            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
         )
 
 

@@ -37,9 +37,9 @@ COST, SAVING = "cost", "saving"
 #: cost at the median.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
-    "Left are the fastest operations, right the slowest. The line is by how much the percentile is higher than the "
-    "control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations pay "
-    "the same."
+    "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
+    "than the control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all "
+    "operations pay the same."
 )
 
 
@@ -205,13 +205,13 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, fast or slow: the same {effect} of {amount} at every percentile from "
-                f"{first} to {last} agrees with the data."
+                f"{subject} {about} {what}, whether an operation is fast or slow: a {effect} of {amount} fits every "
+                f"percentile from {first} to {last}."
             )
-        where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
+        where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. The same {effect} of {amount} at every percentile from {first} to "
-            f"{last} agrees with the data, but at some of them this run cannot tell the {effect} from zero."
+            f"{subject} {about} {what} {where}. A {effect} of {amount} also fits every other percentile from {first} "
+            f"to {last}, but at some of them this run cannot tell it from zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -222,9 +222,9 @@ def _sentence(index: Index, curve: Curve) -> str:
     *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
     if none:
-        return f"{subject} shows no clear difference in {what} up to {limit}, but one above: {at}."
+        return f"{subject} shows no clear difference in {what} up to {limit}, but a clear one above {limit}: {at}."
     above = "more" if (far.low > high) == (effect == COST) else "less"
-    return f"{subject} {about} {what} up to {limit}, and {above} above: {at}."
+    return f"{subject} {about} {what} up to {limit}, and {above} above {limit}: {at}."
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
@@ -249,14 +249,26 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
     return COST if cost > 0 else SAVING, fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
 
 
+def with_operations(arms: Sequence[tuple[str, int]]) -> str:
+    """Return arms with their numbers of operations as text, such as "'tls' and 'ssh' (48 operations each)"."""
+    names: dict[int, list[str]] = {}
+    for name, operations in arms:
+        names.setdefault(operations, []).append(f"'{name}'")
+    return fmt.listed(
+        [
+            f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
+            for operations, each in names.items()
+        ]
+    )
+
+
 def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
-    arms: dict[tuple[str, int, int], list[str]] = {}
+    arms: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for each in missing:
         if each.metric in index.metrics:
-            arms.setdefault((each.metric, each.needed, each.operations), []).append(each.arm)
-    for (metric, needed, operations), names in arms.items():
-        listed = fmt.listed([f"'{name}'" for name in names])
+            arms.setdefault((each.metric, each.needed), []).append((each.arm, each.operations))
+    for (metric, needed), each_arm in arms.items():
         yield (
-            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; "
-            f"there are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with "
+            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
         )
