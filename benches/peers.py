@@ -38,7 +38,7 @@ LOAD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Bench:
-    """A comparison on one arm: the lab, the engine (`wire`) on the clients' host, and the arm."""
+    """A comparison of clients on one arm. `wire` is the engine, on the clients' host."""
 
     lab: ServerLab
     wire: Instrument

@@ -87,7 +87,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict as a sentence. If it has times or rates, its number of cores is left out."""
+    """Return the verdict as a sentence, without the number of CPU cores if it has other figures."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):
@@ -97,7 +97,7 @@ def cost(result: Result) -> str:
 
 
 def helps(result: Result) -> str:
-    """Return what the best mitigation saves and what it costs elsewhere; '' if the run measured no mitigation."""
+    """Return what the best mitigation saves and what it costs in other metrics; '' if no mitigation was measured."""
     data = result.sections.mitigations
     if data is None or not data.protecting:
         return ""

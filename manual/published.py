@@ -169,7 +169,7 @@ def _cells(claim: Claim) -> list[str]:
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
-    """Return the published ratio divided by ours, with its interval. This follows from the interval of our ratio."""
+    """Return the published ratio divided by ours. Its interval is computed from the interval of our ratio."""
     quotient = _ratio(claim).through(lambda ours: claim.ratio / ours)
     return fmt.absolute(quotient, decimals=max(2, fmt.estimate_decimals(quotient)))
 
@@ -182,7 +182,7 @@ def _ratio(claim: Claim) -> Estimate:
 def _not_compared(result: Result) -> Iterator[str]:
     """Yield a sentence with the number of published figures for which this run has no figure, if there are any.
 
-    A further sentence names each arm that failed and that a published figure is about.
+    Yield a further sentence for each arm that failed, if a published figure is about that arm.
     """
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:

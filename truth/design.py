@@ -78,8 +78,8 @@ MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values())
 #: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
 #: trial.
 PARTS = 2
-#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds, so that the time in
-#: which the client wakes up matters little.
+#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds. The time that the
+#: client takes to wake up is far shorter, so it matters little.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
@@ -89,7 +89,7 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The other tool that compares commands. It measures them one after the other.
+#: The tool whose comparisons of commands are set against those of `costof`. It measures commands one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (

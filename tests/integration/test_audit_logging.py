@@ -186,7 +186,7 @@ def test_full_disk_of_an_audit_log_is_named_and_does_not_stop_the_server(tmp_pat
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure slices until the full disk makes the log lack entries. Fail if an operation fails before."""
+    """Measure slices until the disk is full and the log therefore lacks entries. Fail if an operation fails before."""
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch
         if mismatch is not None:

@@ -1,6 +1,7 @@
 """Tests that every load generator that measures labs must pass.
 
-Its rates are like those of costof's own engine, and both client and server confirm what was measured.
+The load generator's rates are like those of costof's own engine. Evidence from the client and from the server confirms
+the settings that were measured.
 """
 
 from __future__ import annotations

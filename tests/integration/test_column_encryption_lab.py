@@ -1,4 +1,4 @@
-"""The lab of column encryption: the evidence of its arms, mismatches, and processes that end."""
+"""The lab of column encryption: evidence that confirms or contradicts an arm's settings, and processes that end."""
 
 from __future__ import annotations
 

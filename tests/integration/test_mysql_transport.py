@@ -38,7 +38,8 @@ def carried_out(planned: Plan, folder: Path) -> Ledger:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest connection time, or operation time for other workloads, of an arm in any of these runs."""
+    """Return the shortest time in ms of an arm's operations in these runs; for the workload `connect`, of its
+    connections."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6

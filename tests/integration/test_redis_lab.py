@@ -83,7 +83,7 @@ def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
 
 
 def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """So the server counts only connections with TLS in the slices of the arm with TLS."""
+    """Otherwise the server might also count connections without TLS in the slices of the arm with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))

@@ -1,4 +1,4 @@
-"""The page's calculator in a real browser computes the same figures as Python."""
+"""The calculator on a report's HTML page computes, in a real browser, the same figures as costof in Python."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def opened_page(chromium: Browser, path: Path) -> Iterator[Page]:
 
 @pytest.fixture
 def page(opened_page: Page) -> Page:
-    """Return the page with the section of all protections open, and the load of the run in its fields."""
+    """Return the page with the section of all protections open, and the run's own load in the calculator's fields."""
     # The button may be hidden, so its event is dispatched.
     opened_page.locator("#calculator-reset").dispatch_event("click")
     return opened_page

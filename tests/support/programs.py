@@ -195,8 +195,8 @@ def tunnel_program() -> Iterator[RunningServer]:
 
 @dataclass
 class RunningBalancer:
-    """A balancer on loopback addresses, as without root. The names of `entrances`, its listening ports, are: plain,
-    tls, reencrypt, through."""
+    """A balancer on loopback addresses, as in a lab without root rights. `entrances` has its listening ports by name:
+    plain, tls, reencrypt, through."""
 
     address: str
     entrances: dict[str, Entrance]

@@ -129,7 +129,8 @@ def test_intervals_that_hold_at_any_end_are_wider_by_a_known_factor(rounds: int,
 
 
 def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
-    """At the interval's ends, t is 20 times as likely with a (standard normal) random effect as without an effect."""
+    """At the interval's ends, the t statistic is 20 times as likely with a (standard normal) random effect as without
+    one."""
     rounds, freedom = 12, 11.0
 
     def density(t: float) -> float:
