@@ -154,7 +154,7 @@ def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict
         password=_password(settings),
         maxPoolSize=workers,
         w=settings.write_concern,
-        # Do not retry inserts, like YCSB's MongoDB client and the engine.
+        # Do not retry inserts, because neither the engine nor YCSB's MongoDB client does.
         retryWrites=False,
     )
 

@@ -53,8 +53,8 @@ class Direction(Enum):
 class Claim:
     """A published figure beside the effect that our run measured on the same metric.
 
-    `headline`: whether the metric is one of those that answer the study's question. `direction`: whether the published
-    figure is a cost or a gain.
+    `headline` says whether the metric is one of those that answer the study's question. `direction` says whether the
+    published figure is a cost or a gain.
     """
 
     figure: PublishedFigure

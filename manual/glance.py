@@ -55,8 +55,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # If the study measured mitigations, these answer its question, so they come first. Mitigations that other studies
-    # measured follow the reason.
+    # Mitigations that this study measured answer its question, so they come first. Mitigations that other studies
+    # measured follow the reason for the cost.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."

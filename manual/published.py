@@ -51,9 +51,10 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
+    """A statement of a publication: several figures about one metric and one protection, either all costs or all gains.
 
-    `figures` has a list for each published figure: a claim for each arm of our run that has the figure's settings.
+    `figures` has a list for each published figure. The list has a claim for each arm of our run that has the figure's
+    settings.
     """
 
     what: str
@@ -65,7 +66,8 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether our effects confirm the statement, as text such as 'Stands' or 'Stands in direction'."""
+        """Return whether the effects in our run confirm the statement, as text such as 'Stands' or 'Stands in
+        direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -220,7 +222,8 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return sentences about the causes of the compared effects: what each arm used, its round trips and CPU time."""
+    """Return sentences about the causes of the compared effects: each arm's protocol and cipher, round trips and CPU
+    time."""
     index = Index(result)
     effects: dict[tuple[str, str], dict[str, Effect]] = {}
     for claim in (each for found in claims.claims_by_figure(result) for each in found):

@@ -28,9 +28,11 @@ class Cost:
     """A known cost that a relay in front of the server adds by delaying requests.
 
     The average delay is `share` times the time of a request without it. `payers` says which requests are delayed: all,
-    some chosen at random, or all in periodic spells. With `carry_over`, the relay also delays the first requests after
-    each change of arm (from the control to the protected arm, or back). This affects both arms alike, so `costof` must
-    not report it as a cost of one.
+    some chosen at random, or all in periodic spells.
+
+    With `carry_over`, the relay also delays the first requests after each change of arm (from the control to the
+    protected arm, or back). This affects both arms alike, so `costof` must not report it as a cost of the protected
+    arm.
     """
 
     payers: Literal["all", "some", "spells"]

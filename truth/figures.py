@@ -165,7 +165,7 @@ class Case:
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Group the effects of protected arms by true cost and disturbance. Return the groups sorted by these two."""
+    """Group the effects of protected arms by true cost and disturbance. Return the groups in the order of these two."""
     groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:

@@ -33,7 +33,7 @@ def name_of(owner: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as clients print it: bytes, which are a ciphertext, in hexadecimal."""
+    """Return a value as clients print it: text, or a ciphertext (bytes) in hexadecimal."""
     return (
         HEX + bytes(value).hex() if isinstance(value, (bytes, bytearray)) else "none" if value is None else str(value)
     )

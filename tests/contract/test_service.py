@@ -18,7 +18,7 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that `make test` leaves out here. Targets and the lab of poolers are measured by other files. The firewall,
+#: Services that `make test` leaves out here. Other test files measure targets and the lab of poolers. The firewall,
 #: with all its rules, takes long to start, and the tables of TPC-C take long to load.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
@@ -82,7 +82,7 @@ def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments
 
 def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
-    # The version of a user's own balancer is known only if its responses name it.
+    # A user's own balancer need not have a version here: it is known only if the balancer's responses name it.
     assert described.versions or described.facts
     assert described.topology
     assert running.service.writes()

@@ -32,7 +32,7 @@ def small(*settings: str) -> Plan:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
-    """Start the lab with one customer, one order and one item instead of loading it."""
+    """Start the lab with one customer, one order and one item instead of TPC-C's data, which takes long to load."""
     with EncryptionLab(small("encrypted=direct,0,20,100")) as running:
         for table, columns in ROWS.items():
             names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))

@@ -195,7 +195,8 @@ run = \"\"\"COMMAND\"\"\"
 once = true
 """
 STUBBORN = 'trap "" TERM INT HUP;'
-#: A command that writes its pid to a file and runs longer than any test, and so does its child in a new session.
+#: A command that writes its pid to a file. The command and its child, which has its own session, run longer than any
+#: test.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 

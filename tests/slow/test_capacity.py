@@ -63,7 +63,8 @@ def answers(url: str) -> bool:
 def sweep(
     access: Access, folder: Path, load: str, limit_seconds: float | None = LIMIT_SECONDS, rounds: int = 8
 ) -> Result:
-    """Run a sweep, or several loads without a limit, with 50 open connections."""
+    """Run a sweep (`load` is then such as "50/s..1000/s"), or several loads without a limit, over 50 open
+    connections."""
     assert access.plain_url is not None
     options = Options(
         "quick",

@@ -55,7 +55,7 @@ pytestmark = [
 ]
 
 LOADS = ["load-1", "load-2", "load-3"]
-#: The maximum time between the first operations of any two hosts. By schedule it is 0.7 ms.
+#: The maximum time between the first operations of any two hosts. Their planned times are within 0.7 ms.
 TOGETHER_NS = 5_000_000
 #: The duration of a command, in seconds. It is longer than the test, so the command ends only if costof kills it.
 LONG = "123456789"
