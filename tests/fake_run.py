@@ -63,7 +63,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 class Slice:
     """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
 
-    `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`; the client is the instrument.
+    `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`. The client is the process that measures.
     """
 
     operations: int

@@ -85,8 +85,8 @@ PARTS = 2
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: The service of trials that measure the time to a verdict, and the time to which the relay extends this service's
-#: queries.
+#: The service of trials that measure the time to a verdict, and the time in ms to which the relay extends this
+#: service's queries.
 QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)

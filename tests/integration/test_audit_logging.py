@@ -67,7 +67,7 @@ class Audited:
         self.arms = {arm.name: arm for arm in arms if not arm.replicate}
 
     def measure(self, arm: str, workload: str) -> tuple[SliceAnswer, Judgement]:
-        """Measure a slice on new connections. Return the engine's answer and the lab's judgement of the slice."""
+        """Measure a slice on new connections. Return the engine's answer, and what the lab says about the slice."""
         planned = self.arms[arm]
         self.lab.arrange(planned)
         if workload != "connect":

@@ -1,4 +1,4 @@
-"""Reports of runs at a load, at several loads, and of sweeps for the capacity within a limit."""
+"""Reports of runs at one load or several, and of sweeps (searches for the capacity within a latency limit)."""
 
 from __future__ import annotations
 

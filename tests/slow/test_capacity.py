@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[Access]:
 
 @contextlib.contextmanager
 def queues(tmp_path: Path, plain: float, tls: float) -> Iterator[Access]:
-    """Run the server on loopback with these service times, and yield how to reach it."""
+    """Run the server with the simulated queues on loopback, with these service times. Yield how to reach it."""
     with Lab() as lab:
         authority, address = Authority(tmp_path / "certificates"), lab.address(1)
         certificate = authority.issue("queue", "ecdsa-p256", [address])

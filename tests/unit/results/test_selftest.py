@@ -25,8 +25,8 @@ COSTLY = ("all", "some", "spells")
 class KnownDelays(Truth):
     """Simulated requests through a relay that holds each request for a time, and reports this time as the known cost.
 
-    `uncounted` has further times in ms by arm, which the relay does not report. In one slice of the last arm the relay
-    holds requests for further `stall_ms`, and reports them.
+    `uncounted` has additional times in ms by arm, which the relay does not report. In one slice of the last arm the
+    relay holds requests for another `stall_ms`, and reports them.
     """
 
     def __init__(self, uncounted: Mapping[str, float], stall_ms: float) -> None:

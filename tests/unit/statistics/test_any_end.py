@@ -79,7 +79,8 @@ def stopped_and_widened(runs: Simulated) -> Ends:
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
 
-#: The planned ends of a run that is continued twice (--resume with twice the budget), and the error rate at each.
+#: A run is continued twice (--resume with twice the budget). For each of its planned ends: the rounds, and the error
+#: rate of intervals.
 CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 

@@ -1,4 +1,4 @@
-"""Tests of loads: parsing of options, and studies at a load."""
+"""Tests of loads (fixed rates of connections or operations): parsing of options, and studies at a load."""
 
 from __future__ import annotations
 
