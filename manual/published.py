@@ -51,7 +51,7 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a publication: several figures about one metric and one protection, either all costs or all gains.
+    """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
 
     `figures` has a list for each published figure. The list has a claim for each arm of our run that has the figure's
     settings.

@@ -54,7 +54,7 @@ def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, 
         opened = answer.evidence["connections"]
         assert (increase.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
-        # Redis is reached at its plaintext port by clients without TLS, and by stunnel, which removes the TLS itself.
+        # Redis is reached at its plaintext port by clients without TLS, and by stunnel, which decrypts TLS itself.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])

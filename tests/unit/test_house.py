@@ -18,17 +18,17 @@ COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
 #: Names of studies' levels that also mean something else in code. For each: the files and folders in which they may.
 WORDS_OF_PYTHON = {
-    # Besides levels of studies, "plain" and "tls" are transports of a client in plans and URLs. "tls" is a phase of a
-    # connection, and "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
+    # Besides being levels of studies, "plain" and "tls" are transports of a client in plans and URLs. "tls" is a phase
+    # of a connection, and "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # Besides a study's level, "local" is the name of a MongoDB database, and a kind of forwarding in OpenSSH.
+    # Besides being a study's level, "local" is the name of a MongoDB database, and a kind of forwarding in OpenSSH.
     "local": ("programs/openssh.py", "programs/target_database.py"),
-    # Besides levels of studies, "majority" is a write concern of MongoDB, and the next three names are query modes of
-    # pgbench.
+    # Besides being levels of studies, "majority" is a write concern of MongoDB, and the next three names are query
+    # modes of pgbench.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
     "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
@@ -39,46 +39,47 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
-    # Besides levels of studies, these are values of PostgreSQL's synchronous_commit that need a standby.
+    # Besides being levels of studies, these are values of PostgreSQL's synchronous_commit that need a standby.
     **dict.fromkeys(("remote_write", "remote_apply"), ("programs/postgres/",)),
-    # Besides levels of studies, these two are kinds of keys that the lab's certificate authority creates.
+    # Besides being levels of studies, these two are kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
-    # Besides levels of studies, these are names of server programs, and "balancer" is the role of a process.
+    # Besides being levels of studies, these are names of server programs, and "balancer" is the role of a process.
     "envoy": ("programs/sidecars/envoy.py",),
     "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # Besides levels of studies, "all" and "ddl" are classes of audited statements. "stderr", "collector" and "syslog"
-    # are destinations of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
+    # Besides being levels of studies, "all" and "ddl" are classes of audited statements. "stderr", "collector" and
+    # "syslog" are destinations of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
-    # Besides levels of studies, these are shapes of a replica set, and "chain" is evidence of a chain of certificates.
+    # Besides being levels of studies, these are shapes of a replica set, and "chain" is evidence of a chain of
+    # certificates.
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
-    # Besides a study's level, "lan" is the default if no distance was requested.
+    # Besides being a study's level, "lan" is the default if no distance was requested.
     "lan": ("study/schema.py",),
-    # Besides a study's level, "direct" is the name of a route in files of the lab, and PostgreSQL's term for TLS
+    # Besides being a study's level, "direct" is the name of a route in files of the lab, and PostgreSQL's term for TLS
     # without a request for it.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
-    # Besides levels of studies, "plain" is the transport of a client, and "tls" a phase of a connection.
+    # Besides being levels of studies, "plain" is the transport of a client, and "tls" a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
-    # Besides a study's level, "local" is the scope of a variable of a MySQL session.
+    # Besides being a study's level, "local" is the scope of a variable of a MySQL session.
     "local": ("crates/gateway/src/session_statements.rs",),
-    # Besides a study's level, "ecdsa-p256" is the kind of key of a certificate.
+    # Besides being a study's level, "ecdsa-p256" is the kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
-    # Besides levels of studies, these are names of key-exchange groups in OpenSSL.
+    # Besides being levels of studies, these are names of key-exchange groups in OpenSSL.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
-    # Besides a study's level, "aws-lc" is the name of a Cargo feature that selects this TLS library.
+    # Besides being a study's level, "aws-lc" is the name of a Cargo feature that selects this TLS library.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
