@@ -93,7 +93,7 @@ def test_measured_capacities_of_servers_equal_those_computed_for_their_queues(se
 
 
 def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path: Path) -> None:
-    # The runs have more requests than in the other tests, because the interval must be narrower than 5 %.
+    # The runs have more requests than in the other tests, because the interval must lie within ±5 %.
     with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
         folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
         runs = (sweep(access, folder, "100/s..2000/s", LIMIT_SECONDS / 2, rounds=12) for folder in folders)
