@@ -1,1 +1,1 @@
-"""Benchmarks that compare the engine with common clients, on the same server in the same run."""
+"""Benchmarks that compare costof's engine with common clients, on the same server in the same run."""

@@ -1,4 +1,4 @@
-"""Benchmark of the report on a long run: its CPU time, compared with that of parsing the run's raw records.
+"""Benchmark of making the report of a long run: its CPU time, relative to that of parsing the run's raw records.
 
 The run has 200 rounds of 20 arms. Its records are lines of JSON.
 """
@@ -30,7 +30,8 @@ SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,u
 def main() -> None:
     """Print the CPU seconds of the report and of parsing, and their ratio with a 95 % interval.
 
-    Both are measured in turn. The ratio is computed from such pairs, because the speed of a shared machine changes.
+    The two are measured alternately. Each ratio is computed from two successive measurements, because the speed of a
+    shared machine changes.
     """
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(load_study("mysql-transport"), Options(settings=SETTINGS))

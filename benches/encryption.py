@@ -75,7 +75,7 @@ def python_us(algorithm: str) -> float:
     sealed = bytes.fromhex(case["rows"][1])[3:]
     began = time.process_time()
     for _ in range(PYTHON_VALUES):
-        # Reset the opener, which would reject the same value a second time.
+        # Reset the opener's count, because it would reject the same value a second time.
         opener._last = -1
         opener.begin()
         opener.open(associated, sealed)
@@ -116,7 +116,7 @@ def _load(wire: Instrument) -> None:
 
 
 def _turn(wire: Instrument, turn: int) -> dict[str, float]:
-    """Measure the client's CPU time in us with and without master keys. The order changes from turn to turn."""
+    """Return the client's CPU time in us with and without master keys. Their order changes from turn to turn."""
     return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
 
 

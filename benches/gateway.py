@@ -1,9 +1,10 @@
-"""Cost of a query through the gateway, compared with HAProxy as a TCP proxy, on one MariaDB on loopback.
+"""Cost of a query through costof's gateway (a proxy that encrypts columns), compared with HAProxy as a TCP proxy.
 
-The query is sysbench's point select. It is either prepared, or sent as text, which the gateway parses each time. Four
-gateways are compared: `no rules` and `plaintext` forward bytes unchanged, `other column` has rules for a column that is
-not selected, and `encrypted` encrypts the selected column. All are measured alternately; the table shows medians.
-Everything runs on one core, because waking a second core may take longer than the measured time.
+The server is a MariaDB on loopback. The query is sysbench's point select. It is either prepared, or sent as text, which
+the gateway parses each time. Four gateways are compared: `no rules` and `plaintext` forward bytes unchanged, `other
+column` has rules for a column that is not selected, and `encrypted` encrypts the selected column. All are measured
+alternately; the table shows medians. Everything runs on one core, because waking a second core may take longer than the
+measured time.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _addresses(
 def _forwarder(lab: Lab, server: SysbenchServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
     """Start HAProxy, and add to `cpu` a function that returns its CPU seconds.
 
-    Returns its address as `{FORWARDED: "host:port"}`, or {} if HAProxy is not installed.
+    Return HAProxy's address as `{FORWARDED: "host:port"}`, or {} if HAProxy is not installed.
     """
     try:
         binary = find_haproxy()

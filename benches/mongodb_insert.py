@@ -1,10 +1,11 @@
 """Comparison of the engine with pymongo and go-ycsb: inserts of YCSB's records with w:1 by one and eight workers.
 
 The engine's loader, which inserts in batches, is compared with pymongo's `insert_many` in batches of the same size. All
-write alternately to the primary of the same replica set, each into its own collection. The table shows medians. pymongo
-runs a thread for each worker on one client. As in YCSB's loader, each record is generated when it is sent: its key by
-the same hash, and ten fields of random bytes (Python generates the 1,000 bytes at once). go-ycsb has no option for a
-duration: it loads a number of records, and its CPU time is that of the whole process.
+write alternately to the primary of the same replica set, each into its own collection. The table shows medians.
+
+Each record is generated when it is sent, as in YCSB's loader. Its key is made with YCSB's hash, and its ten fields have
+random bytes (Python generates all 1,000 bytes at once). pymongo runs a thread for each worker on one client. go-ycsb
+has no option for a duration: it loads a fixed number of records, and its CPU time is that of the whole process.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict
         password=_password(settings),
         maxPoolSize=workers,
         w=settings.write_concern,
-        # Do not retry inserts, like YCSB's MongoDB client and the engine.
+        # Do not retry inserts, because neither the engine nor YCSB's MongoDB client does.
         retryWrites=False,
     )
 

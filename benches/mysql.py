@@ -84,7 +84,7 @@ class MysqlBench(Bench):
 
 
 def main() -> None:
-    """Measure all clients and print the table. If a program or root is missing, print that instead."""
+    """Measure all clients and print the table. If a program or root rights are missing, print a note instead."""
     missing = [program for program in ("sysbench", "mariadb-slap") if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
         sys.stdout.write(f"MySQL: skipped ({', '.join(missing) + ' missing' if missing else 'the lab needs root'})\n")

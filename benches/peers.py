@@ -38,7 +38,7 @@ LOAD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Bench:
-    """A comparison on one arm: the lab, the engine (`wire`) on the clients' host, and the arm."""
+    """A comparison of clients on one arm. `wire` is the engine, on the clients' host."""
 
     lab: ServerLab
     wire: Instrument
@@ -54,7 +54,7 @@ class Bench:
         return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Measure another client on the engine's host. `read` parses the client's output: operations, seconds."""
+        """Measure another client on the engine's host. `read` returns operations and seconds from its output."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)

@@ -1,9 +1,9 @@
 """Comparison of the engine with redis-benchmark and memtier.
 
-They run GETs on 1 and 50 connections, pipelines of 16 GETs, and new connections with a GET. All read strings of 100
-bytes from the same Redis and from the same host of the lab, with one thread each, alternately. The table shows medians.
-redis-benchmark and memtier verify the certificate chain but not the host name. redis-benchmark sends AUTH and GET in
-one write after reconnecting, which saves a round trip.
+All three clients run GETs on 1 and 50 connections, pipelines of 16 GETs, and new connections with a GET. They read
+strings of 100 bytes from the same Redis and from the same host of the lab, with one thread each, alternately. The table
+shows medians. redis-benchmark and memtier verify the certificate chain but not the host name. redis-benchmark sends
+AUTH and GET in one write after reconnecting, which saves a round trip.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def has_memtier() -> bool:
 
 
 def main() -> None:
-    """Measure all clients and print the table. If a program or root is missing, print that instead."""
+    """Measure all clients and print the table. If a program or root rights are missing, print a note instead."""
     try:
         find_redis()
         find_program("redis-benchmark", "redis-tools")

@@ -79,7 +79,7 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
 
 
 def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield a list of other studies of the same server with their answers; nothing if there are none."""
+    """Yield a list of the other studies of the same server, with their answers. Yield nothing if there are none."""
     if others := glance.same_server(result, results):
         yield f"Other studies of {escape(glance.server(result))}:"
         yield "\n".join(
@@ -89,9 +89,9 @@ def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]
 
 
 def _evidence(result: Result) -> Iterator[str]:
-    """Yield, as HTML, the run's checks (such as whether the machine was quiet), and a list of each arm's evidence.
+    """Yield HTML with the run's checks (such as whether the machine was quiet), and with the evidence of each arm.
 
-    A click opens the list.
+    Evidence proves that an arm had its settings, such as the TLS version. It is in a list that a click opens.
     """
     yield " · ".join(escape(check.words) for check in result.sections.checks or [])
     index, items = Index(result), []

@@ -53,8 +53,8 @@ class Direction(Enum):
 class Claim:
     """A published figure beside the effect that our run measured on the same metric.
 
-    `headline`: whether the metric is one of those that answer the study's question. `direction`: whether the published
-    figure is a cost or a gain.
+    `headline` says whether the metric is one of those that answer the study's question. `direction` says whether the
+    published figure is a cost or a gain.
     """
 
     figure: PublishedFigure
@@ -75,7 +75,10 @@ class Claim:
 
 
 def claims(result: Result) -> list[Claim]:
-    """Return the published figures that fit a measured arm, each with our effect on the first such arm."""
+    """Return a claim for each published figure: about the first measured arm that has the figure's settings.
+
+    Published figures without such an arm are left out.
+    """
     return [each[0] for each in claims_by_figure(result) if each]
 
 
@@ -227,7 +230,7 @@ def _above(margin: str, *directions: Direction) -> str:
 
 
 def _our_direction(effect: Effect) -> Direction | None:
-    """Return the direction of our effect; None if it is unresolved."""
+    """Return the direction of our effect: cost, gain or none. Return None if its verdict is 'unresolved'."""
     known = {Verdict.COSTS: Direction.COST, Verdict.SAVES: Direction.GAIN, Verdict.UNRESOLVED: None}
     return known.get(effect.verdict, Direction.NONE)
 

@@ -111,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report (the nearest distance first)."""
+    """Return the costs of every protected arm, in the order of the report: arms at the nearest distance come first."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 

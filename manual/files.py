@@ -78,7 +78,7 @@ def pages() -> dict[str, str]:
 
 
 def _servers() -> str:
-    """Return, for each server program that has such settings, a table of the fields of `lab.server`."""
+    """Return a table of the fields of `lab.server` for each server program that has fields of its own."""
     text = ""
     for module in modules():
         server = getattr(module, "lab_server", None)

@@ -55,8 +55,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # If the study measured mitigations, these answer its question, so they come first. Mitigations that other studies
-    # measured follow the reason.
+    # Mitigations that this study measured answer its question, so they come first. Mitigations that other studies
+    # measured follow the reason for the cost.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
@@ -87,7 +87,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict as a sentence. If it has times or rates, its number of cores is left out."""
+    """Return the verdict as a sentence, without the number of CPU cores if it has other figures."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):
@@ -97,7 +97,7 @@ def cost(result: Result) -> str:
 
 
 def helps(result: Result) -> str:
-    """Return what the best mitigation saves and what it costs elsewhere; '' if the run measured no mitigation."""
+    """Return what the best mitigation saves and what it costs in other metrics; '' if no mitigation was measured."""
     data = result.sections.mitigations
     if data is None or not data.protecting:
         return ""

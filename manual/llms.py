@@ -59,7 +59,7 @@ def _line(path: Path) -> str:
 
 
 def _answer(text: str) -> Iterator[str]:
-    """Yield the verdict on a study's page, and its text after "What helps:"."""
+    """Yield the verdict on a study's page, and then the page's text after "What helps:"."""
     for pattern in (r"^> \*\*(.+)\*\*$", r"^- \*\*What helps:\*\* (.+)$"):
         yield from (_without_links(found) for found in re.findall(pattern, text, re.MULTILINE))
 

@@ -53,7 +53,8 @@ def page(results: Mapping[str, Result]) -> str:
 class Statement:
     """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
 
-    `figures` has a list for each published figure: a claim for each arm of our run that has the figure's settings.
+    `figures` has a list for each published figure. The list has a claim for each arm of our run that has the figure's
+    settings.
     """
 
     what: str
@@ -65,7 +66,8 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether our effects confirm the statement, as text such as 'Stands' or 'Stands in direction'."""
+        """Return whether the effects in our run confirm the statement, as text such as 'Stands' or 'Stands in
+        direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -169,7 +171,7 @@ def _cells(claim: Claim) -> list[str]:
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
-    """Return the published ratio divided by ours, with its interval. This follows from the interval of our ratio."""
+    """Return the published ratio divided by ours. Its interval is computed from the interval of our ratio."""
     quotient = _ratio(claim).through(lambda ours: claim.ratio / ours)
     return fmt.absolute(quotient, decimals=max(2, fmt.estimate_decimals(quotient)))
 
@@ -182,7 +184,7 @@ def _ratio(claim: Claim) -> Estimate:
 def _not_compared(result: Result) -> Iterator[str]:
     """Yield a sentence with the number of published figures for which this run has no figure, if there are any.
 
-    A further sentence names each arm that failed and that a published figure is about.
+    Yield a further sentence for each arm that failed, if a published figure is about that arm.
     """
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
@@ -220,7 +222,8 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return sentences about the causes of the compared effects: what each arm used, its round trips and CPU time."""
+    """Return sentences about the causes of the compared effects: each arm's protocol and cipher, round trips and CPU
+    time."""
     index = Index(result)
     effects: dict[tuple[str, str], dict[str, Effect]] = {}
     for claim in (each for found in claims.claims_by_figure(result) for each in found):

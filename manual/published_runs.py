@@ -32,8 +32,8 @@ MOST_BYTES = 2_000_000
 def arguments(study: str) -> list[str]:
     """Return the arguments with which `costof` measures a study in the published size.
 
-    The number of rounds is given as an option, because only then a run neither shortens its slices nor ends as soon as
-    its verdicts are reached.
+    They include the number of rounds as the option --rounds. Without this option the run would shorten its slices
+    (measured windows), and would end as soon as its verdicts are reached.
     """
     _, rounds = load_study(study).profiles[PROFILE].rounds
     return ["run", study, "--profile", PROFILE, "--rounds", str(rounds)]

@@ -1,8 +1,8 @@
-"""The stored runs: one of each study's quick profile, stored as its ledger and quoted on the study's page.
+"""The stored runs: a run of each study's quick profile, stored as its ledger and quoted on the study's page.
 
-Ledgers (raw results) are stored instead of reports, because a report's HTML changes with every change of its layout,
-but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current
-analysis. Compression reduces a ledger to a tenth of its size.
+Ledgers (raw results) are stored instead of reports. A report's HTML changes with every change of its layout, but a
+ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current analysis.
+Compression reduces a ledger to a tenth of its size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
 RUNS = DOCS / "runs"
-#: Additional options of the command for studies whose quick budget is too small on a slow machine.
+#: Additional options of the command: a longer time budget for studies whose quick profile has too short a one on a slow
+#: machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 #: The number of idle connections with which the memory of a connection is measured.
 IDLE_CONNECTIONS = 1_000

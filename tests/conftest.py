@@ -32,7 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Begin with tests that start servers. They take longest, and the short ones fill the gaps at the end.
+    # Begin with tests that start servers, which take longest. At the end, short tests then keep all worker processes
+    # busy.
     items.sort(key=lambda item: item.get_closest_marker("servers") is None)
 
 
@@ -46,7 +47,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let the worker processes of pytest-xdist share a folder, which pytest removes after some more runs."""
+    """Let the workers of pytest-xdist share a folder for what takes long to compute. pytest removes old ones."""
     if hasattr(request.config, "workerinput"):
         store.folder = tmp_path_factory.getbasetemp().parent / "store"
         store.folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Simulated runs from several hosts: in the runs of `tests/fake_run.py`, three hosts share each measured window."""
+"""Simulated runs like those of `tests/fake_run.py`, except that three hosts share each measured window."""
 
 from __future__ import annotations
 

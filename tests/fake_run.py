@@ -42,7 +42,7 @@ USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: Warm-up slices take this many times as long, so tests fail if an analysis counts one of them.
 COLD = 3.0
-#: The first part of the names of metrics that the instrument does not count, such as `cpu.server`.
+#: The first part of the names of metrics that the measuring client does not count itself, such as `cpu.server`.
 FIGURES = ("bytes", "cpu", "server")
 #: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
 #: time, only STEPS different times occur.
@@ -63,7 +63,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 class Slice:
     """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
 
-    `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`; the client is the instrument.
+    `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`. The client is the process that measures.
     """
 
     operations: int

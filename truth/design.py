@@ -28,9 +28,11 @@ class Cost:
     """A known cost that a relay in front of the server adds by delaying requests.
 
     The average delay is `share` times the time of a request without it. `payers` says which requests are delayed: all,
-    some chosen at random, or all in periodic spells. With `carry_over`, the relay also delays the first requests after
-    each change of arm (from the control to the protected arm, or back). This affects both arms alike, so `costof` must
-    not report it as a cost of one.
+    some chosen at random, or all in periodic spells.
+
+    With `carry_over`, the relay also delays the first requests after each change of arm (from the control to the
+    protected arm, or back). This affects both arms alike, so `costof` must not report it as a cost of the protected
+    arm.
     """
 
     payers: Literal["all", "some", "spells"]
@@ -78,18 +80,18 @@ MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values())
 #: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
 #: trial.
 PARTS = 2
-#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds, so that the time in
-#: which the client wakes up matters little.
+#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds. The time that the
+#: client takes to wake up is far shorter, so it matters little.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: The service of trials that measure the time to a verdict, and the time to which the relay extends this service's
-#: queries.
+#: The service of trials that measure the time to a verdict, and the time in ms to which the relay extends this
+#: service's queries.
 QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The other tool that compares commands. It measures them one after the other.
+#: The tool whose comparisons of commands are set against those of `costof`. It measures commands one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (

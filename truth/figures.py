@@ -27,7 +27,7 @@ PAYERS = {
 }
 #: A cost counts as found if at least this share of the runs has the verdict "costs".
 FOUND = 0.8
-#: The maximum acceptable error of an estimate, as a share of the control's time. The study has the same margin.
+#: The maximum acceptable error of an estimate, as a share of the control's time. It is also the margin in truth.toml.
 TOLERANCE = 0.01
 
 
@@ -165,7 +165,7 @@ class Case:
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Group the effects of protected arms by true cost and disturbance. Return the groups sorted by these two."""
+    """Group the effects of protected arms by true cost and disturbance. Return the groups in the order of these two."""
     groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
@@ -188,8 +188,8 @@ def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
 class Speed:
     """The seconds until the current analysis (`current`) and an earlier one (`earlier`) had a verdict on the same runs.
 
-    The runs have the slice sizes of the version `tool`. Each row is an arm with a cost, and each list has a time for
-    each row: infinite if that analysis had no verdict.
+    `tool` is the version whose slice sizes the runs have. Each of `rows` is an arm with a cost. `current` and `earlier`
+    have a time for each row, which is infinite if that analysis had no verdict.
     """
 
     tool: str
@@ -253,7 +253,7 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return the error of the engine's percentile in each matching row, as a share of the captured percentile."""
+    """Return the error of the engine's percentile in each matching row, relative to that of the packet capture."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

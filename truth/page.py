@@ -286,7 +286,7 @@ def _quick(profile: QuickProfile) -> list[str]:
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Return the median clearance (effect over half-width) of all effects that should be resolved; '' without any."""
+    """Return the median clearance (effect over half-width of its interval) of all large effects; '' without any."""
     clearances = [each.clearance for profile in profiles for each in profile.large]
     return f"{median(clearances):.0f}" if clearances else ""
 

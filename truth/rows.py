@@ -107,7 +107,7 @@ class EffectRow(Row):
 
 
 class PeerRow(Row):
-    """A comparison made by another tool, which measures the control and then the arm. Times are in ms."""
+    """A comparison made by another tool (ab or wrk), which measures the control and then the arm. Times are in ms."""
 
     table: Literal["peers"] = "peers"
     truth: Finite

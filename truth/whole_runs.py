@@ -28,7 +28,7 @@ from truth.runs import SERVERS, plan_trial
 ROOT = Path(__file__).parents[1]
 #: A command that takes some milliseconds on any machine.
 COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
-#: How often the command of a request is run before the comparison, to find out its duration.
+#: How often the command that sends a request is run before the comparison, to find out its duration.
 RUNS_BEFORE = 30
 MS_PER_SECOND = 1000.0
 

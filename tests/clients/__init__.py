@@ -1,1 +1,1 @@
-"""Database clients in several languages. Each runs the round trip described in `facts` and prints what it read."""
+"""Database clients in several languages. Each runs the statements described in `facts`, and prints what it read."""

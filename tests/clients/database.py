@@ -1,4 +1,4 @@
-"""Run the round trip of `facts` over a connection of Python's database API (PEP 249) with `%s` for parameters."""
+"""Run the statements of `facts` over a connection of Python's database API (PEP 249) with `%s` for parameters."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The round trip that every client makes: its tables, and the check of what the client prints.
+"""The statements that every client runs (its round trip), their tables, and the check of what the client prints.
 
 A client reads the columns of `cities`, inserts a city with two visits, reads them back, computes a sum, changes the
 city and rolls another change back. It does the same with a person whose name and salary are protected, finds the person
-by name, and deletes all rows that it inserted. All its rows contain `owner`, so clients that run at the same time do
-not disturb each other.
+by name, and deletes all rows that it inserted. All inserted rows contain `owner`, so clients that run at the same time
+do not disturb each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def name_of(owner: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as clients print it: bytes, which are a ciphertext, in hexadecimal."""
+    """Return a value as clients print it: text, or a ciphertext (bytes) in hexadecimal."""
     return (
         HEX + bytes(value).hex() if isinstance(value, (bytes, bytearray)) else "none" if value is None else str(value)
     )

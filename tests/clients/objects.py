@@ -1,4 +1,4 @@
-"""Run the round trip of `facts` as an application that uses the ORM of SQLAlchemy."""
+"""Run the statements of `facts` as an application that uses the ORM of SQLAlchemy."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Absent(Exception):  # noqa: N818  # nothing is wrong
 
 
 def go() -> list[str]:
-    """Return the command that runs round trips over the Go driver. Raises `Absent`."""
+    """Return the command that runs the statements of `facts` over the Go driver. Raises `Absent`."""
     return [str(go_program(HERE / "go", "Go's driver"))]
 
 
@@ -45,7 +45,7 @@ def go_program(sources: Path, what: str) -> Path:
 
 
 def java() -> list[str]:
-    """Return the command that runs round trips over the JDBC drivers. Raises `Absent`."""
+    """Return the command that runs the statements of `facts` over the JDBC drivers. Raises `Absent`."""
     _need("mvn", "Maven (Debian's package maven)")
     kit = "a Java development kit of version 17 or later (Debian's default-jdk-headless)"
     _need("javac", kit)
@@ -105,10 +105,10 @@ def _artifact(name: str, what: str) -> Path:
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
-    """Run a client that makes round trips, and return the lines that it printed about each trip, by the trip's name.
+    """Run a client, which executes the statements of `facts` once for each trip. Return its output lines by trip.
 
-    A trip is a list of fields for the client, of which the first is the trip's name. They are sent to standard input,
-    because one of them is a password, and other users can read arguments.
+    A trip is a list of fields for the client, such as a URL and a password. The first field is the trip's name. The
+    fields are sent to standard input, because other users can read the arguments of a process.
     """
     lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(

@@ -185,10 +185,10 @@ def test_output_whose_numbers_are_all_invalid_is_refused_or_gives_finite_figures
         check(name, re.sub(r"\d+(\.\d+)?", lambda _, odd=odd: odd, WRITTEN[output]))
 
 
-#: The line in which ab breaks failed requests down. The cases set `Receive` to 0 or to the same count as `Length`.
+#: A line of ab's report: the failed requests by cause. The cases set `Receive` to 0 or to the same count as `Length`.
 AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
-#: Each case: a real output, replacements in its text after which half or all of its operations have failed, and how
-#: many operations were then tried and how many failed.
+#: Each case: a real output; replacements in its text, after which at least half of its operations have failed; and the
+#: expected numbers of tried and failed operations.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     # Without -l a response of different length is a failure. An aborted response counts under both Receive and Length.
     ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),

@@ -1,6 +1,6 @@
 """Whole runs of load generators whose output reports failures or lacks a figure.
 
-The report of such a run states no cost, and does not say that any limit is kept.
+The report of such a run states no cost. It leaves limits (such as a latency at most 50 % higher) undecided.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def as_it_is(name: str, text: str) -> str:
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
     """Run a study that compares two arms, called before and after, by commands that print prepared outputs.
 
-    It has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change what is printed.
+    The study has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change the
+    outputs.
     """
     limits, workloads = [], []
     for name in RUN:

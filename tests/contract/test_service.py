@@ -18,7 +18,7 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that `make test` leaves out here. Targets and the lab of poolers are measured by other files. The firewall,
+#: Services that `make test` leaves out here. Other test files measure targets and the lab of poolers. The firewall,
 #: with all its rules, takes long to start, and the tables of TPC-C take long to load.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
@@ -51,7 +51,7 @@ def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
-    # The addresses of other arms may differ too, because their clients connect to a tunnel in front of the server.
+    # The further arms may also have other addresses, because their clients connect to a tunnel in front of the server.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
@@ -82,7 +82,7 @@ def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments
 
 def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
-    # The version of a user's own balancer is known only if its responses name it.
+    # A user's own balancer need not have a version here: it is known only if the balancer's responses name it.
     assert described.versions or described.facts
     assert described.topology
     assert running.service.writes()

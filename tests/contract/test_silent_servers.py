@@ -60,7 +60,7 @@ def ports() -> Iterator[dict[tuple[str, str], int]]:
 def outcomes(
     ports: dict[tuple[str, str], int], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Outcome]:
-    """Run costof on all servers at once with its real timeouts, and return the outcomes by scheme and server."""
+    """Run costof on all servers at once, with its real timeouts. Return the outcome of each of `CASES`."""
 
     def run(scheme: str, how: str) -> Outcome:
         folder = tmp_path_factory.mktemp(f"{scheme}-{how}")

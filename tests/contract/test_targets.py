@@ -28,7 +28,7 @@ from tests.support.small_plans import small_study
 from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, UsersServer
 
 pytestmark = pytest.mark.servers
-#: Servers on which a database can be empty. On others a database exists only while it has content.
+#: Servers on which a database can be empty. On other servers a database exists only while it has content.
 KEEP_EMPTY = pytest.mark.parametrize(
     "server", ["mariadb", pytest.param("postgres-database", marks=pytest.mark.slow)], indirect=True
 )

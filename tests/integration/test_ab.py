@@ -158,7 +158,7 @@ def test_report_of_costof_ab_has_the_layout_and_counts_of_apachebench(site: Site
     arguments = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *arguments], capture_output=True, text=True, check=True).stdout
     ours = ab(*arguments).out
-    # ab sends HTTP/1.0 requests. This server responds to both versions with the same bytes, so the counts agree.
+    # ab sends HTTP/1.0 requests, `costof ab` HTTP/1.1. The server's responses have the same bytes, so the counts agree.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
     # The server waits WAIT_MS before it responds, so neither report may show a shorter time.
     assert total_mean_ms(ours) >= WAIT_MS
@@ -200,7 +200,8 @@ def test_option_t_ends_the_requests_after_its_time(site: Site) -> None:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # If the machine pauses, no request may be served in time, or the last ones may be abandoned. Then try again.
+        # If the machine pauses, there may be no response in time, or the last requests are abandoned. Then `eventually`
+        # repeats the run.
         return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

@@ -1,6 +1,7 @@
 """Tests that every load generator that measures labs must pass.
 
-Its rates are like those of costof's own engine, and both client and server confirm what was measured.
+The load generator's rates are like those of costof's own engine. Evidence from the client and from the server confirms
+the settings that were measured.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def test_arm_that_pgbench_cannot_measure_is_named_and_pgbench_measures_all_other
     needs("pgbench")
     settings = ["transport=plain,tls", "group=first-choice,prime256v1"]
     plan = resolve(load_study("postgres-tls"), Options("quick", settings, seed=1, client="pgbench"))
-    # Let the engine's slices end after 20 operations, however slow the machine is. pgbench's have a fixed duration.
+    # Let the engine's slices end after 20 operations, however slow the machine is. Slices of pgbench have a fixed
+    # duration.
     size = SliceSize(operations=20, seconds=HANGS_SECONDS)
     few = {each: size for each in plan.slices if each != WORKLOAD}
     plan = plan.model_copy(

@@ -1,4 +1,4 @@
-"""Whole runs of column encryption, on its lab and on a target."""
+"""Whole runs of column encryption, on servers that the run starts (a lab) and on a user's own server (a target)."""
 
 from __future__ import annotations
 

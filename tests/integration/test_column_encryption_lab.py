@@ -1,4 +1,4 @@
-"""The lab of column encryption: the evidence of its arms, mismatches, and processes that end."""
+"""The lab of column encryption: evidence that confirms or contradicts an arm's settings, and processes that end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def small(*settings: str) -> Plan:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
-    """Start the lab with one customer, one order and one item instead of loading it."""
+    """Start the lab with one customer, one order and one item instead of TPC-C's data, which takes long to load."""
     with EncryptionLab(small("encrypted=direct,0,20,100")) as running:
         for table, columns in ROWS.items():
             names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))

@@ -125,8 +125,8 @@ def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: P
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (evidence,) = (each for each in arm.evidence if each.view == "command")
-    # The proof command runs once at first, then before and after each slice, and matches 11 times: for five slices.
-    # One of the five is a warm-up and does not count, so four slices pass and two are discarded.
+    # The proof command runs once at first, then before and after each slice. Its first 11 outputs match, so five slices
+    # pass. The first of them is a warm-up and does not count. The outputs of the last two slices do not match.
     assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -195,7 +195,8 @@ run = \"\"\"COMMAND\"\"\"
 once = true
 """
 STUBBORN = 'trap "" TERM INT HUP;'
-#: A command that writes its pid to a file and runs longer than any test, and so does its child in a new session.
+#: A command that writes its pid to a file. The command and its child, which has its own session, run longer than any
+#: test.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 
@@ -211,7 +212,7 @@ def test_processes_end_and_levels_are_undone_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    # The control's command ends at once. So it is the arm's command that is running when the run is ended.
+    # The command of the arm 'off' ends at once, so the command of the arm 'on' is running when the run is ended.
     command = LASTING.replace("TRAP", f"if [ {{name}} = off ]; then exit 0; fi; {trap}")
     file.write_text(SWITCHED.replace("COMMAND", command).replace("FOLDER", str(temporary)))
     run = tmp_path / "run"
@@ -230,7 +231,7 @@ def test_processes_end_and_levels_are_undone_however_a_run_ends(
 
 
 def started_with(temporary: Path) -> list[int]:
-    """Return the pids of processes that a run started: their environment has its TMPDIR."""
+    """Return the pids of processes that a run started, which have this TMPDIR in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -286,7 +287,7 @@ def test_budget_too_small_for_verdicts_is_warned_about_and_the_report_has_no_dif
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
-#: A shell line that waits until its child runs `sleep`. If `setsid` started the child, it is then in a new session.
+#: A shell line that waits until its child runs `sleep`. A child that was started by `setsid` has a new session by then.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 

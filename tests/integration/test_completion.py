@@ -21,7 +21,7 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {script}"),
     "fish": (["fish", "--no-config", "-i"], "source {script}"),
 }
-#: When all tabs are completed, this is `costof run mongodb-tls --dry-run`.
+#: The shell completes the word before each tab, so the line becomes `costof run mongodb-tls --dry-run`.
 TYPED = "costof ru\tmongodb-t\t--dry\t"
 
 

@@ -31,7 +31,7 @@ STATEMENTS = [
     "SELECT name FROM every_type WHERE name = 'nobody'",
     "SHOW TABLES",
 ]
-#: Length in the binary protocol of a TIMESTAMP, DATE, TIME and DATETIME with all its parts, by the type's code.
+#: The length in bytes of a complete TIMESTAMP, DATE, TIME and DATETIME in the binary protocol, by the type's code.
 WHOLE_TIMES = {0x07: 11, 0x0A: 4, 0x0B: 12, 0x0C: 11}
 
 

@@ -1,4 +1,4 @@
-"""The gateway in front of a real MariaDB with a shop's tables: values, refusals, rules, TLS, and its command."""
+"""costof's gateway in front of a real MariaDB with a shop's tables: values, refusals, rules, TLS, and its command."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_rules_shown_in_the_documentation_let_both_accounts_log_in(shop: Shop, l
         f"CREATE USER report IDENTIFIED BY '{password}'",
         "GRANT SELECT ON shop.* TO web",
         "GRANT SELECT ON shop.* TO report",
-        # The [check] account has only the grant that the page shows.
+        # The [check] account has only the grant that docs/column-encryption.md shows.
         f"CREATE USER columns_only IDENTIFIED BY '{password}'",
         *re.findall(r"GRANT .* TO columns_only", page.replace("TO catalogue", "TO columns_only")),
     ):

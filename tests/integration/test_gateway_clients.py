@@ -162,7 +162,8 @@ CONNECTIONS: dict[str, tuple[Callable[[Login], Any], dict[str, Any]]] = {
     "pymysql": (lambda login: pymysql.connect(**login.settings, ssl_disabled=True), {}),
     "connector": (functools.partial(connector, pure=True), {}),
     "connector-prepared": (functools.partial(connector, pure=True), {"prepared": True}),
-    # Not with prepared statements: the C extension of 9.4 then corrupts memory, even without a gateway.
+    # No case with prepared statements: with them, version 9.4 of the C extension corrupts memory, even without a
+    # gateway.
     "connector-c": (functools.partial(connector, pure=False), {}),
 }
 

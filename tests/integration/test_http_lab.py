@@ -1,4 +1,4 @@
-"""The HTTP lab: where TLS ends, the keys there, the counters of balancer and origin, and failures."""
+"""The HTTP lab: where TLS ends, the servers' keys, the counters of balancer and origin, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress that a run shows while it measures, on a real terminal and elsewhere."""
+"""The progress that a run shows while it measures: a table on a real terminal, or lines of JSON."""
 
 from __future__ import annotations
 

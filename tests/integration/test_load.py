@@ -40,7 +40,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # Only in `make test-all`: the engine does the same as above, and these servers use more CPU time.
+        # Only in `make test-all`: the engine does the same as with Redis, and these servers use more CPU time.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),

@@ -1,4 +1,4 @@
-"""The memory of a connection of a real server, opened and read as a run does it."""
+"""The memory that a connection takes on a real server, measured as in a run."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_near_and_far_clients_reach_the_addresses_that_the_members_announce() ->
         lab.prepare(plan.arms[:1], engines.load)
         there = next(lab.prefix(arm) for arm in plan.arms if is_far(plan, arm))
         for arm in plan.arms:
-            # Unlike the engine, the driver connects to the addresses that the members announce, so it is used here.
+            # Connect with pymongo: unlike the engine, it connects to the addresses that the members announce.
             before = packets_come_to(there)
             quickest_ms = quickest_by_driver_ms(plan, lab, arm)
             # Each connection brings at least three packets. A few late packets of closed connections may be added.

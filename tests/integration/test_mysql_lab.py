@@ -103,7 +103,7 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
         (["ecdsa-p256"], "ecdsa-p256"),
-        # With several keys the server starts with the default key, which every client accepts.
+        # A server with several keys starts with the default key, rsa-2048, which every client accepts.
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )

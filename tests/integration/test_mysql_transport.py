@@ -38,7 +38,8 @@ def carried_out(planned: Plan, folder: Path) -> Ledger:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest connection time, or operation time for other workloads, of an arm in any of these runs."""
+    """Return the shortest time in ms of an arm's operations in these runs; for the workload `connect`, of its
+    connections."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
@@ -46,7 +47,10 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
 
 @pytest.mark.slow
 def test_connection_at_a_distance_takes_as_long_as_its_round_trips(tmp_path: Path) -> None:
-    """The run has plain, TLS and a tunnel, on a LAN and at 20 ms. It is repeated if the machine delayed it."""
+    """The run has arms without TLS, with TLS and with a tunnel, on a LAN and at 20 ms.
+
+    The run is repeated if the machine delayed it.
+    """
     finished = carried_out(far_plan(rounds="2"), tmp_path / "run")
     trips = {v.arm: v.round_trips for v in analyse(finished).values if v.metric == "wire.connect"}
     # Round trips over the far link. A tunnel accepts TCP at the client's end, so its handshake crosses no link.

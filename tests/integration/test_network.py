@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# From asm-generic/socket.h. This option may exceed net.core.rmem_max, so that the buffer holds a whole burst.
+# From asm-generic/socket.h. This option may exceed net.core.rmem_max, so that the buffer holds all packets of a test.
 SO_RCVBUFFORCE = 33
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
@@ -50,7 +50,7 @@ def network() -> Iterator[Network]:
         network.link(client, server, "lan")
         for milliseconds in ROUND_TRIPS_MS:
             network.link(client, server, f"{milliseconds:g}ms", round_trip_ms=milliseconds)
-        # The delay is so long that the whole burst is sent before the first packet arrives.
+        # The delay is so long that `send_burst` has sent all packets before the first one arrives.
         network.link(client, server, "tiny-queue", round_trip_ms=2000, queue_packets=10)
         network.link(client, server, "lossy", round_trip_ms=2, loss=0.2)
         network.link(client, server, "narrow", round_trip_ms=10, bandwidth_mbit=2, queue_packets=1000)
@@ -97,8 +97,8 @@ def test_link_has_the_requested_loss(network: Network) -> None:
 def test_link_has_the_requested_bandwidth(network: Network) -> None:
     def is_near_its_bandwidth() -> bool:
         times: list[float] = []
-        # A UDP packet of 1472 bytes has 1500 on the link, and the kernel notes its time of arrival. With 200 packets a
-        # delay by a busy machine at the end is a small share.
+        # A UDP packet of 1472 bytes has 1500 on the link, and the kernel notes its time of arrival. There are 200
+        # packets, so that a delay of the last one by a busy machine changes the result little.
         send_burst(network, network.links["narrow"], count=200, size=1472, times=times)
         mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
         assert mbit < 2 * 1.02

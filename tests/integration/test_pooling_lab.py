@@ -166,7 +166,8 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         lab.prepare(plan.arms[:1], engines.load)
         (arm,) = plan.protected
         pools = Pools(plan, lab, engines)
-        # Each process has its own ticket keys. So a session is resumed only if a client reaches its process again.
+        # Each process of the pooler has its own ticket keys. So a session is resumed only if its client reaches the
+        # same process again.
         answer, judged = pools.slice(arm, "connect", 40)
         assert (answer.operations, answer.errors, judged.mismatch) == (40, [], None)
         assert answer.evidence["resumed"] > 0

@@ -244,7 +244,7 @@ def test_engine_goes_on_after_a_crash_of_postgres_and_reports_a_dead_server_as_r
             os.kill(server.backends()[0], signal.SIGKILL)
 
         answers = slices_until_met(kill_one, lambda: client.slice(1, "arm", "tpcb", 2000, HANGS_SECONDS))
-        # After a crash of one backend PostgreSQL ends all others and recovers (SQLSTATE 57P02, 57P03).
+        # After a crash of one backend, PostgreSQL ends all other backends and recovers (SQLSTATE 57P02, 57P03).
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
         eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):

@@ -54,7 +54,7 @@ def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, 
         opened = answer.evidence["connections"]
         assert (increase.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
-        # Redis is reached at its plaintext port if an arm uses no TLS, but also if stunnel does TLS.
+        # Redis is reached at its plaintext port by clients without TLS, and by stunnel, which decrypts TLS itself.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
@@ -83,7 +83,7 @@ def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
 
 
 def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """So the server counts only connections with TLS in the slices of the arm with TLS."""
+    """Otherwise the server might also count connections without TLS in the slices of the arm with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))

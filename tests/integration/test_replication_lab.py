@@ -208,7 +208,7 @@ def test_killed_member_fails_the_arms_of_its_replica_set() -> None:
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
         eventually("notice", lambda: lab.failure_reason(arm) is not None)
-        # The run continues, and reports at the next slice which arms are lost.
+        # The run continues, and its next slice reports which arms are lost.
         lab.arrange(arm)
         discard_reason(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.failure_reason(arm) or "")

@@ -26,7 +26,7 @@ REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
 MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
 TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
 MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
-#: How each command in MONGODB and MYSQL requires TLS: by this option in the URL, or if None by --tls-ca.
+#: How each command in MONGODB and MYSQL requires TLS: by this option in the URL or, where it is None, by --tls-ca.
 BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
 
 

@@ -31,7 +31,8 @@ FAR = "distance=20"
 # docs/ipc.md, Phases).
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# PostgreSQL before 18 by default rejects the client's first choice of a group in TLS 1.3. That takes a round trip.
+# By default, PostgreSQL before 18 rejects the first key-exchange group that a client offers in TLS 1.3. That takes a
+# round trip.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
 # PostgreSQL from 17 on accepts a connection that starts with TLS, which saves the round trip of the request for it.
@@ -130,7 +131,8 @@ def test_round_trips_of_new_connections_agree_with_captured_packets(far: Far) ->
                 continue
             came += received(phases[name])
             trips += phases[name].round_trips or 0
-            # Count round trips up to the last byte that the phase received. Nothing can be compared before the first.
+            # Count round trips up to the last byte that was received in this phase. Before the first byte nothing can
+            # be compared.
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False

@@ -43,7 +43,7 @@ def test_interrupted_run_is_reported_and_continues_with_the_slice_sizes_of_its_l
     tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
-    # Six rounds are enough that the run is not complete before the signal, even if this process is paused.
+    # Six rounds are so many that the run is not complete before the signal, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)

@@ -298,9 +298,9 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
 
 
 def test_terminals_wait_for_keying_and_think_times(database: Database) -> None:
-    """The keying time is how long a user types a transaction's input: 18 s for a New-Order, 2 or 3 s for others.
+    """The keying time is how long a user types a transaction's input (TPC-C, clause 5.2.5.2): 18 s for a New-Order.
 
-    (TPC-C, clause 5.2.5.2.) So no New-Order ends in this slice, which is shorter.
+    For other transactions it is 2 or 3 s. This slice takes 3.5 s, so no New-Order ends in it.
     """
     others = 0
     # A slow machine may complete nothing in the second after the keying time; then the slice is repeated.

@@ -51,8 +51,8 @@ COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Each line that can be run, once and in the order of the pages, because a line may read what an earlier one wrote.
 RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 PARSED = {line.words: line for line in COSTOF_LINES if NEEDS.keys() & set(line.words)}.values()
-#: The user's folder has runs of these studies. A run of the first takes the place of `runs/…` in a command line. The
-#: runs of the second are for the lines that print a history.
+#: The folder in which the lines are run has runs of these studies. A run of the first study takes the place of `runs/…`
+#: in a command line. The runs of the second study are for the lines that print a history.
 RUNS = ("mongodb-tls", "redis-tls")
 
 

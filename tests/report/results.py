@@ -30,7 +30,7 @@ POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
 POSTGRES_AUDIT = "postgres-audit-logging"
 SERVICE = "service-mtls"
-#: Studies whose smallest runs together have every section that a study can ask for.
+#: Studies whose smallest runs together have every section of the report that a study can request.
 ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, SERVICE, TRANSPORT)
 NOISE = Noise(0.01, drift=0.03)
 DISTANCES = ("lan", "us-us", "us-eu")

@@ -1,4 +1,4 @@
-"""The page's calculator in a real browser computes the same figures as Python."""
+"""The calculator on a report's HTML page computes, in a real browser, the same figures as costof in Python."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def opened_page(chromium: Browser, path: Path) -> Iterator[Page]:
 
 @pytest.fixture
 def page(opened_page: Page) -> Page:
-    """Return the page with the section of all protections open, and the load of the run in its fields."""
-    # The button may be hidden, so its event is dispatched.
+    """Return the page with the section of all protections open, and the run's own load in the calculator's fields."""
+    # Dispatch the event instead of clicking the button, because the button may be hidden.
     opened_page.locator("#calculator-reset").dispatch_event("click")
     return opened_page
 
@@ -124,7 +124,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
     chromium: Browser, path_at_load: Path
 ) -> None:
-    """Regression: it began with the measured distance, and added the cores of the client to those of the servers."""
+    """Regression: the figures were those at the measured distance, and the servers' cores included the client's."""
     result = target_at_load()
     with opened(chromium, path_at_load) as page:
         default = default_load(Index(result), result.sections.cost_model)

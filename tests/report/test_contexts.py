@@ -79,7 +79,7 @@ def test_answer_about_many_protections_names_only_the_most_expensive_and_the_che
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     """Return a result whose effects on these metrics have the fields in `change`.
 
-    Its cost model is removed, because the answer would begin with sentences about the cost model.
+    Its cost model is removed, because otherwise the answer would begin with sentences about that model.
     """
     result = with_sections(transport(), cost_model=None)
 

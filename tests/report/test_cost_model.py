@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """Simulated slices with the CPU times of a run: in a lab also those of links, on a target only the client's."""
+    """Simulated slices with CPU times: in a lab also those of the network links, on a target only the client's."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

@@ -114,7 +114,8 @@ def test_prometheus_client_parses_the_openmetrics_export(ledger: Ledger, tmp_pat
         assert read["costof_mean_seconds", value.metric, value.arm, "high"] == value.mean.high * 1e-3
 
 
-#: Bencher's schema of its format (https://bencher.dev/docs/reference/bencher-metric-format/), without unknown keys.
+#: Bencher's schema of its format (https://bencher.dev/docs/reference/bencher-metric-format/), which here also rejects
+#: unknown keys.
 BENCHER_METRIC = {
     "type": "object",
     "properties": {name: {"type": "number"} for name in ("value", "lower_value", "upper_value")},

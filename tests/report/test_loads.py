@@ -1,4 +1,4 @@
-"""Reports of runs at a load, at several loads, and of sweeps for the capacity within a limit."""
+"""Reports of runs at one load or several, and of sweeps (searches for the capacity within a latency limit)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_cores_and_cpu_time_of_the_same_server_have_the_same_verdict() -> None:
 
 @cache
 def over_loads(most: float, truth: type[Saturated | Growing] = Saturated) -> Result:
-    """Return the result at three loads of operations, of which TLS carries at most `most` a second."""
+    """Return the result of a run at 30, 100 and 300 operations a second, of which TLS carries at most `most`."""
     load = RequestedLoad("30/s,100/s,300/s", pool="50")
     plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=load)
     return fake_result(plan, truth(most), f"{STARTED[:10]}-postgres-tls-loads", noise=NOISE)

@@ -173,7 +173,7 @@ def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives
         return
     declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
     for level in loaded.factors[main].levels:
-        # The report itself detects that clients do not encrypt, so the study need not declare it.
+        # A study need not declare levels at which clients do not encrypt, because the report detects that itself.
         if level != loaded.control[main] and has_open_leg(study, {main: level}):
             settings = loaded.arm_settings({main: level})
             assert level in declared or (not settings.speaks_tls and "sidecars" not in settings.lab), level

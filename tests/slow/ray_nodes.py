@@ -197,8 +197,8 @@ def a_cluster(
 ) -> Iterator[Cluster]:
     """Start a head node and `loads` other nodes, and a host for the server at a round trip of `server_ms`.
 
-    Only the node `far` can be used with `Cluster.far`. The monotonic clock of the node `ahead` is 10 s ahead. Each node
-    but the head has the Ray labels `pool=load` and `host` with its name.
+    `far` names the node whose round trips `Cluster.far` can lengthen. The monotonic clock of the node `ahead` is 10 s
+    ahead. Each node but the head has the Ray labels `pool=load` and `host` with its name.
     """
     with Network(lab) as network:
         hub = network.host("hub")

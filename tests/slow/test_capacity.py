@@ -28,7 +28,8 @@ from tests.support.unwatched import Silent
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
-#: The limit is so long that the delays of a busy machine hardly matter.
+#: The latency limit in seconds, and the share of requests that exceed it at the capacity. The limit is so long that the
+#: delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01
 ATTEMPTS = 3
 #: Service times without and with TLS in seconds.
@@ -43,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[Access]:
 
 @contextlib.contextmanager
 def queues(tmp_path: Path, plain: float, tls: float) -> Iterator[Access]:
-    """Run the server on loopback with these service times, and yield how to reach it."""
+    """Run the server with the simulated queues on loopback, with these service times. Yield how to reach it."""
     with Lab() as lab:
         authority, address = Authority(tmp_path / "certificates"), lab.address(1)
         certificate = authority.issue("queue", "ecdsa-p256", [address])
@@ -62,7 +63,8 @@ def answers(url: str) -> bool:
 def sweep(
     access: Access, folder: Path, load: str, limit_seconds: float | None = LIMIT_SECONDS, rounds: int = 8
 ) -> Result:
-    """Run a sweep, or several loads without a limit, with 50 open connections."""
+    """Run a sweep (`load` is then such as "50/s..1000/s"), or several loads without a limit, over 50 open
+    connections."""
     assert access.plain_url is not None
     options = Options(
         "quick",
@@ -91,7 +93,7 @@ def test_measured_capacities_of_servers_equal_those_computed_for_their_queues(se
 
 
 def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path: Path) -> None:
-    # More requests than in the other tests, because an interval within 5 % is needed.
+    # The runs have more requests than in the other tests, because the interval must lie within ±5 %.
     with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
         folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
         runs = (sweep(access, folder, "100/s..2000/s", LIMIT_SECONDS / 2, rounds=12) for folder in folders)

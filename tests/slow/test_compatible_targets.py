@@ -1,6 +1,6 @@
 """Runs on servers that are only compatible with MySQL, Redis or MongoDB, and lack some of their features.
 
-Runs work without these features, and report each missing one once.
+The runs work nevertheless, and report each missing feature once.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def test_mysql_server_without_analyze_and_tls_counter_is_measured(
     assert len(refused) == 1
     assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # The server counts connections, though not those with TLS, so the evidence still has the number of connections.
+    # The server counts connections, but does not say how many used TLS. So the evidence has only the number of
+    # connections.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before

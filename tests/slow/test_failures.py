@@ -1,6 +1,6 @@
 """Faults of the files and processes that a protection needs, such as a full disk or a killed proxy.
 
-One line names the fault, the earlier measurements are kept, and no process or file is left.
+One line of the output names the fault, the earlier measurements are kept, and no process or file is left.
 """
 
 from __future__ import annotations

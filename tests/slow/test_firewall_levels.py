@@ -1,4 +1,4 @@
-"""Every combination of levels of the firewall study gives the evidence that its levels state."""
+"""Every combination of the firewall study's levels in a lab: the evidence agrees with the levels."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ pytestmark = [
 ]
 
 LOADS = ["load-1", "load-2", "load-3"]
-#: The maximum time between the first operations of any two hosts. By schedule it is 0.7 ms.
+#: The maximum time between the first operations of any two hosts. Their planned times are within 0.7 ms.
 TOGETHER_NS = 5_000_000
 #: The duration of a command, in seconds. It is longer than the test, so the command ends only if costof kills it.
 LONG = "123456789"
@@ -88,7 +88,7 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """Return the file of a study with longer slices, in which a host that starts late loses a smaller share."""
+    """Return the file of a study with longer slices, of which a host that starts late misses a smaller share."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
@@ -154,7 +154,8 @@ def test_operations_of_a_slice_are_the_sum_over_all_hosts(near: Near) -> None:
 
 def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     measured = sum(record.answer.operations for record in near.outcome.slices)
-    # A host abandons operations that have no answer a second after the slice. The server may count them all the same.
+    # A host abandons operations that have no answer a second after the slice. The server may nevertheless have counted
+    # them.
     abandoned = sum(error.count for record in near.outcome.slices for error in record.answer.errors)
     # The server also counts GETs that are not measured: one that checks the account's permission, and one by each of
     # the 12 workers on its new connection before each slice.
@@ -167,7 +168,8 @@ def test_clock_of_a_host_that_is_ten_seconds_off_is_corrected(near: Near) -> Non
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # One slice in time is enough: a busy machine starts some late, but without the correction all would be late.
+        # It is enough that one slice starts in time: a busy machine starts some late. If the clocks were not corrected,
+        # all would start late.
         assert min(part.late_ns for part in each) < 1e9
 
 

@@ -1,4 +1,4 @@
-"""Engines built with other TLS libraries: their names and capabilities."""
+"""Builds of costof's engine with other TLS libraries: their names and capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effort to add a protocol: a toy protocol is added to a copy of the repository, counted, built and measured."""
+"""The effort to add a protocol, in files and lines: a copy of the repository gets a toy protocol and measures it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = '    "echo": functools.partial(standing_server, "echo"),\n'
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """Return a copy of the repository with a toy protocol, its server program and a study, registered in the lists."""
+    """Return a copy of the repository with a toy protocol, its server program, a study, and entries in the tests."""
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")

@@ -1,4 +1,7 @@
-"""Simulated records of the memory that idle connections take, with a known result."""
+"""Simulated records of the memory that idle connections take, with a known result.
+
+A run opens the connections in several steps. Each record has the memory that one step added.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from costof.run.memory import step_sizes
 
 CONNECTIONS = 1_000
 STEPS = step_sizes(CONNECTIONS)
-#: Noise in bytes: how far each step after the first is from an arm's true memory of a connection. The mean is 0.
+#: Noise in bytes, which each step after the first adds to the true memory of a connection. Its mean is 0.
 NOISE = [0, 100, -100, 200, -200, 300, -300, 50, -50, 0]
 #: Bytes of each connection in the first step. As on real servers, they are far more than in later steps.
 FIRST_BYTES = 50_000
 
 
 def memory_steps(arm: str, server: int, pooler: int = 0, count: int = len(STEPS)) -> list[MemoryRecord]:
-    """Return the records of the first `count` steps. `server` and `pooler` are the bytes of a connection."""
+    """Return the records of the first `count` steps. A connection takes `server` bytes on the server, `pooler` on the
+    pooler."""
     records, connections = [], 0
     for step, opened in enumerate(STEPS[:count]):
         connections += opened

@@ -92,7 +92,7 @@ def finds_nothing(settings: MongodbSettings) -> bool:
 def standing_server(
     program: str, answers: Callable[[Any], bool] = logs_in, secret_files: Sequence[str] = ()
 ) -> Iterator[RunningServer]:
-    """Start the server that studies name by `program`. Each file of `secret_files` in the lab's folder is a secret."""
+    """Start the server that studies call `program`. Each file of `secret_files` in the lab's folder is a secret."""
     with Lab() as lab:
         host = Host("server", None, loopback=lab.address(1))
         authority = Authority(lab.folder / "certificates")
@@ -195,8 +195,8 @@ def tunnel_program() -> Iterator[RunningServer]:
 
 @dataclass
 class RunningBalancer:
-    """A balancer on loopback addresses, as without root. The names of `entrances`, its listening ports, are: plain,
-    tls, reencrypt, through."""
+    """A balancer on loopback addresses, as in a lab without root rights. `entrances` has its listening ports by name:
+    plain, tls, reencrypt, through."""
 
     address: str
     entrances: dict[str, Entrance]

@@ -77,7 +77,8 @@ def capacity(service: float, servers: int, limit: float, share: float, requests:
 def _sojourns(arrivals: np.ndarray, service: float, servers: int) -> np.ndarray:
     """Return the times of requests in the queue and at a server.
 
-    With equal service times, requests leave in the order of their arrival, and each server serves every n-th one.
+    With equal service times, requests leave in the order of their arrival, and each of n servers serves every n-th
+    request.
     """
     times = np.empty_like(arrivals)
     for first in range(servers):

@@ -1,8 +1,8 @@
 """A MySQL client that can send any name, flag or command, and keeps every byte that it receives.
 
-Drivers repair, refuse or hide what tests of the gateway want to send and see. This client implements only the
-protocol (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, queries as text, and prepared
-statements without parameters.
+Tests of the gateway send invalid messages and check every byte of the answers. A driver would refuse or repair such
+messages, and hide a part of the answers. This client implements only the protocol (MySQL Internals, "Client/Server
+Protocol"): `mysql_native_password`, queries as text, and prepared statements without parameters.
 """
 
 from __future__ import annotations

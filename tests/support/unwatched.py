@@ -1,4 +1,4 @@
-"""A progress display for runs that print no progress."""
+"""A progress display that shows nothing, for runs whose progress is not tested."""
 
 from __future__ import annotations
 

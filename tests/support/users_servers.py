@@ -69,7 +69,7 @@ class UsersServer:
     writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
     needs: ClassVar[str]
     privileges: ClassVar[tuple[str, ...]]
-    #: Whether the error mentions --database if the account has privileges on only one place.
+    #: Whether the error about missing privileges mentions --database if the account has privileges on only one place.
     grants_one_place: ClassVar[bool] = False
     #: Databases that belong to the server itself.
     SYSTEM: ClassVar[set[str]] = set()

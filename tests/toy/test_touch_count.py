@@ -1,4 +1,4 @@
-"""The effort to add a study or a report section: examples are added to a copy of the repository, counted, and run."""
+"""The effort to add a study or a report section, in new files: examples are added to a copy of the repository."""
 
 from __future__ import annotations
 

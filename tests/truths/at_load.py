@@ -1,4 +1,4 @@
-"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS makes both slower."""
+"""Simulated runs at a load (a fixed rate of connections or operations). TLS makes connections and queries slower."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Stalled(AtLoad):
         record = super().slice(plan, workload, arm, chance)
         if arm.control or arm.replicate:
             return record
-        # The first slice is the warm-up.
+        # The first slice is the warm-up, so the fourth slice is in the third round.
         self.rounds += 1
         name = "scheduled_connect"
         if self.rounds != 4:

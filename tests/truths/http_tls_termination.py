@@ -1,8 +1,8 @@
 """Simulated runs of `http-tls-termination`, in which the CPU share of the balancer determines all figures.
 
 The number of requests a second is the balancer's cores divided by the CPU time of a request. It is limited by the 200
-requests in flight, each of which takes 200 ms at the origin. A burst lasts these 200 ms plus the time that the
-balancer's cores need for it.
+requests in flight, each of which takes 200 ms at the origin. A burst of 200 new clients lasts these 200 ms plus the
+time that the balancer's cores need for all clients.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPERATIONS = 1000
 
 @dataclass(frozen=True)
 class TrueCost:
-    """The true CPU time of the balancer for a request of an arm, and for a client of a burst."""
+    """The balancer's true CPU time in ms: `cpu_ms` for a request, `client_ms` for a client of the workload `burst`."""
 
     cores: float
     cpu_ms: float
@@ -140,7 +140,7 @@ def _unqueued(workload: str, cost: TrueCost, tls: bool, chance: Chance) -> Slice
 
 
 def counts_of(operations: int, reused: int) -> dict[str, int]:
-    """Return the counts of the HTTP client for these responses."""
+    """Return the counts of an HTTP client that has received `operations` responses."""
     return {
         "http.status.200": operations,
         "http.reused": reused,

@@ -43,7 +43,7 @@ def per_second(arm: PlannedArm) -> float:
 
 class ReplicationTruth(Truth):
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
-        """Return a mismatch for the chain of 7 nodes with w:1 in round 1."""
+        """Return a reason to discard the slice of the chain of 7 nodes with w:1 in round 1; None for other slices."""
         affected = [arm.levels.get(name) for name in ("sync", "nodes", "write_concern")] == ["chain", "7", "1"]
         return CHANGED if affected and number == 1 else None
 

@@ -43,7 +43,7 @@ class TrueCost:
         return CORES * 1e3 / sum(self.cpu_ms.values())
 
     def values(self, operations: int) -> int:
-        """Return the number of encrypted values, all of which are decrypted."""
+        """Return the number of values that the gateway encrypts, and the client decrypts, in so many transactions."""
         return round(VALUES * self.share) * operations
 
 

@@ -1,4 +1,4 @@
-"""The process that reaches hosts, replaced by a stand-in that crashes."""
+"""The process that uses Ray to reach load hosts, replaced by a stand-in that crashes."""
 
 from __future__ import annotations
 

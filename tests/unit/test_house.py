@@ -16,18 +16,19 @@ from tests.manual.command_lines import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
-#: Names of levels that also have another meaning. For each: the files and folders in which it may have this meaning.
+#: Names of studies' levels that also mean something else in code. For each: the files and folders in which they may.
 WORDS_OF_PYTHON = {
-    # "plain" and "tls" are also transports of a client in plans and URLs. "tls" is also a phase of a connection, and
-    # "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
+    # Besides being levels of studies, "plain" and "tls" are transports of a client in plans and URLs. "tls" is a phase
+    # of a connection, and "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # "local" is also the name of a MongoDB database, and a kind of forwarding in OpenSSH.
+    # Besides being a study's level, "local" is the name of a MongoDB database, and a kind of forwarding in OpenSSH.
     "local": ("programs/openssh.py", "programs/target_database.py"),
-    # "majority" is also a write concern of MongoDB; the next three names are also query modes of pgbench.
+    # Besides being levels of studies, "majority" is a write concern of MongoDB, and the next three names are query
+    # modes of pgbench.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
     "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
@@ -38,45 +39,47 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
-    # These names are also values of PostgreSQL's synchronous_commit that need a standby.
+    # Besides being levels of studies, these are values of PostgreSQL's synchronous_commit that need a standby.
     **dict.fromkeys(("remote_write", "remote_apply"), ("programs/postgres/",)),
-    # These two names are also kinds of keys that the lab's certificate authority creates.
+    # Besides being levels of studies, these two are kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
-    # These names are also those of server programs; "balancer" is also the role of a process.
+    # Besides being levels of studies, these are names of server programs, and "balancer" is the role of a process.
     "envoy": ("programs/sidecars/envoy.py",),
     "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # "all" and "ddl" are also classes of audited statements. "stderr", "collector" and "syslog" are also destinations
-    # of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
+    # Besides being levels of studies, "all" and "ddl" are classes of audited statements. "stderr", "collector" and
+    # "syslog" are destinations of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
-    # These names are also shapes of a replica set in code, and "chain" is evidence of a chain of certificates.
+    # Besides being levels of studies, these are shapes of a replica set, and "chain" is evidence of a chain of
+    # certificates.
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
-    # "lan" is also the default if no distance was requested.
+    # Besides being a study's level, "lan" is the default if no distance was requested.
     "lan": ("study/schema.py",),
-    # "direct" is also the name of a route in files of the lab, and PostgreSQL's term for TLS without a request for it.
+    # Besides being a study's level, "direct" is the name of a route in files of the lab, and PostgreSQL's term for TLS
+    # without a request for it.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
-    # "plain" is also the transport of a client, and "tls" a phase of a connection.
+    # Besides being levels of studies, "plain" is the transport of a client, and "tls" a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
-    # "local" is also the scope of a variable of a MySQL session.
+    # Besides being a study's level, "local" is the scope of a variable of a MySQL session.
     "local": ("crates/gateway/src/session_statements.rs",),
-    # "ecdsa-p256" is also the kind of key of a certificate.
+    # Besides being a study's level, "ecdsa-p256" is the kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
-    # These names are also those of key-exchange groups in OpenSSL.
+    # Besides being levels of studies, these are names of key-exchange groups in OpenSSL.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
-    # "aws-lc" is also the name of a Cargo feature that selects this TLS library.
+    # Besides being a study's level, "aws-lc" is the name of a Cargo feature that selects this TLS library.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
@@ -103,7 +106,7 @@ def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def names() -> set[str]:
-    """Return the names of all studies and levels, except numbers and switches, which are too common."""
+    """Return the names of all studies and levels, except numbers and switches (on, off), which are too common."""
     studies = [load_study(name) for name in study_names()]
     levels = {level for study in studies for factor in study.factors.values() for level in factor.levels}
     return {name for name in levels | set(study_names()) if not re.fullmatch(r"[\d.]+|on|off|none", name)}

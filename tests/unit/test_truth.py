@@ -1,4 +1,4 @@
-"""Tests of the truth campaign without servers: its design, rows and page."""
+"""Tests, without servers, of the campaign that measures how often `costof` is wrong: its design, rows and page."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def test_identical_commands_that_a_tool_calls_different_are_counted() -> None:
 
 
 def campaign(folder: Path) -> Rows:
-    """Return the rows of a quick campaign without verdict trials."""
+    """Return the rows that a quick campaign has for trials of the kinds "peer", "tail" and "effect"."""
     rows = Rows(folder / "rows")
     for trial in trials(QUICK):
         match trial.kind:

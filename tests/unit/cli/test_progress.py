@@ -1,4 +1,4 @@
-"""The displays of a run in progress, and the figures in the events that they show."""
+"""The displays of a run in progress, and the figures in the events that are displayed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ KEYS = st.binary(min_size=16, max_size=16)
 
 @pytest.mark.parametrize("name", BINARY_CASES)
 def test_binary_rows_decrypt_to_the_original_values(name: str) -> None:
-    """Decrypt single values: PyMySQL has no prepared statements, so the driver cannot read such rows."""
+    """Decrypt single values, because the driver cannot read binary rows: PyMySQL has no prepared statements."""
     case = CASES[name]
     sent, original = (list(map(definition, packets(case[key]))) for key in ("definitions", "original_definitions"))
     keys = KeyRing(MASTER_KEYS).session(SALT)

@@ -34,7 +34,7 @@ def script(statement: str) -> ResultSet | None:
 
 @pytest.fixture(autouse=True)
 def known_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the vectors' client nonce, so that every connection has the vectors' session."""
+    """Use the client nonce of the test vectors, so that every connection has the session keys of the vectors."""
     monkeypatch.setattr(encrypted.secrets, "token_bytes", lambda count: CLIENT_NONCE[:count])
 
 

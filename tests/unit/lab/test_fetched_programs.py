@@ -139,7 +139,7 @@ METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
 
 def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: Path) -> None:
     marker = tmp_path / "built"
-    # Building this distribution would create a marker file, and has no requirements.
+    # This distribution has no build requirements. Building it would create a marker file.
     files = {
         "PKG-INFO": METADATA,
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "evil"\nbackend-path = ["."]\n',

@@ -1,4 +1,4 @@
-"""The measurement of a flush, and the choice of a folder on a disk."""
+"""The measurement of the duration of a flush, and the choice of a folder on a disk."""
 
 from __future__ import annotations
 

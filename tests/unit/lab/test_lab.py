@@ -98,7 +98,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_certificates_of_a_labs_authority_satisfy_rfc_5280_with_their_chain(tmp_path: Path) -> None:
-    """Python's `ssl.create_default_context` requires it from 3.13 on."""
+    """From Python 3.13 on, `ssl.create_default_context` rejects certificates that violate RFC 5280."""
     authority = Authority(tmp_path)
     kind = certificate_kind({"key": "ecdsa-p256", "certificates": "3"})
     assert kind is not None

@@ -1,4 +1,4 @@
-"""Flushes that contradict a server's configuration."""
+"""Detection of slices whose number of flushes contradicts the server's configuration."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ PLAN = with_only(plan_of(MONGODB), "wire_query")
 ROUNDS = 8
 
 
-#: Studies that together have every section.
+#: Studies whose reports together have every section.
 EVERY_SECTION = (HTTP, ENCRYPTION, REPLICATION)
 
 
@@ -129,7 +129,7 @@ def test_round_disturbed_by_other_programs_is_discarded(quiet: Slices, kind: str
 def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> None:
     disturbed = discarded(with_load(quiet, EVERY_ROUND, foreign_cpu_seconds=0.6))
     assert (disturbed.discarded, disturbed.typical_share) == (frozenset(), pytest.approx(0.3))
-    # The load is read before the slice is prepared and after it, so it may cover much more time than the slice.
+    # The load is read before the slice is prepared and again after the slice, so a reading may cover much more time.
     with_longer_readings = [
         record.model_copy(update={"observed_seconds": 4 * record.answer.elapsed_ns / 1e9}) for record in quiet
     ]

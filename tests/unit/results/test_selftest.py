@@ -25,8 +25,8 @@ COSTLY = ("all", "some", "spells")
 class KnownDelays(Truth):
     """Simulated requests through a relay that holds each request for a time, and reports this time as the known cost.
 
-    `uncounted` has further times in ms by arm, which the relay does not report. In one slice of the last arm the relay
-    holds requests for further `stall_ms`, and reports them.
+    `uncounted` has additional times in ms by arm, which the relay does not report. In one slice of the last arm the
+    relay holds requests for another `stall_ms`, and reports them.
     """
 
     def __init__(self, uncounted: Mapping[str, float], stall_ms: float) -> None:
@@ -91,7 +91,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
 
 
 def test_selftest_passes_if_only_one_stall_of_the_relay_made_an_undetected_cost_large(tmp_path: Path) -> None:
-    """Regression: the known cost was taken for large because of one slice in which the relay waited for a core."""
+    """Regression: the known cost was judged to be large because of one slice in which the relay waited for a core."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
     assert answer.passed, answer.wrong

@@ -1,4 +1,4 @@
-"""Tests of the plans for instruments and of the arms that share one, with fake engines."""
+"""Tests of the plans for instruments and of arms that share an instrument, with fake engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU time of servers, read by a command of the user."""
+"""CPU time of servers, which a command of the user prints."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def stopped_and_widened(runs: Simulated) -> Ends:
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
 
-#: The planned ends of a run that is continued twice (--resume with twice the budget), and the error rate at each.
+#: A run is continued twice (--resume with twice the budget). For each of its planned ends: the rounds, and the error
+#: rate of intervals.
 CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 
@@ -129,7 +130,8 @@ def test_intervals_that_hold_at_any_end_are_wider_by_a_known_factor(rounds: int,
 
 
 def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
-    """At the interval's ends, t is 20 times as likely with a (standard normal) random effect as without an effect."""
+    """At the interval's ends, the t statistic is 20 times as likely with a (standard normal) random effect as without
+    one."""
     rounds, freedom = 12, 11.0
 
     def density(t: float) -> float:

@@ -97,7 +97,8 @@ def test_percentiles_far_beyond_the_limit_count_like_one_moderately_beyond_it() 
 
 
 def test_every_round_has_a_capacity_although_most_late_operations_were_in_a_few_slices() -> None:
-    # In a run of two queues, nearly all late operations came in three slices, two of them at low rates.
+    # In one run of two queues, nearly all late operations came in three slices, and two of these slices had low
+    # rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
     rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}
     observations = [

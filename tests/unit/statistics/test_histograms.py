@@ -86,7 +86,7 @@ def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list
 @FEW
 @given(st.lists(NANOSECONDS, min_size=40, max_size=200))
 def test_bootstrapped_percentiles_equal_those_of_the_merged_histogram(nanoseconds: list[int]) -> None:
-    """Regression: they differed by one bucket."""
+    """Regression: the percentiles differed by one bucket of the histogram."""
     values, counts = counted([[encoded(nanoseconds)]])
     found = bootstrap_percentiles(values, counts, np.ones((2, 1)), PERCENTILES)
     assert found.measured.tolist() == merged([encoded(nanoseconds)]).at_percentiles(PERCENTILES)
@@ -104,7 +104,7 @@ TAIL_RUNS = 100
 
 
 def bucket_counts(operations: Numbers) -> Numbers:
-    """Return the counts `[round, bucket]` of operations `[round, operation]`."""
+    """Return an array `[round, bucket]` with numbers of operations, from an array `[round, operation]` of times."""
     places = np.minimum(np.searchsorted(BUCKETS, operations), len(BUCKETS) - 1)
     return np.array([np.bincount(row, minlength=len(BUCKETS)) for row in places], dtype=float)
 

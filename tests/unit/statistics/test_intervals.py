@@ -129,7 +129,7 @@ def constant_rounds(extra_operation: float) -> Rounds:
 
 
 def test_relative_cost_at_the_break_even_is_the_allowed_relative_cost() -> None:
-    # A connection costs 10 more, an operation nothing: (10 - 0.05 * 10) / (0.05 * 1).
+    # A connection costs 10 more, an operation costs nothing more: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
     assert (found.low, found.high) == pytest.approx((190.0, 190.0))
@@ -258,7 +258,7 @@ def test_interval_of_a_difference_of_shares_equals_the_table_of_newcombe(
 
 
 def test_p_values_of_the_example_of_benjamini_and_hochberg_are_adjusted() -> None:
-    """In the paper's example of 15 p-values, the four smallest are significant at 5 %, and by Bonferroni three."""
+    """In the paper's example, 4 of 15 p-values are significant at 5 %, and only 3 with Bonferroni's correction."""
     p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
     p_values += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     assert [p <= 0.05 for p in benjamini_hochberg(p_values)] == [True] * 4 + [False] * 11

@@ -102,7 +102,7 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 16), (40, 36)])
 def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: int) -> None:
-    """A change of -26 % with the noise of a real run; an earlier formula returned 132 instead of 16."""
+    """The change is -26 % with the noise of a real run. Regression: the number of rounds was 132 instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
     needed = rounds_needed(effect, count, MOST)
     assert needed == pytest.approx(expected, abs=4)
@@ -126,7 +126,7 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
 
 
 def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
-    """The smallest detectable change of a latency corresponds to that of the inverse rate."""
+    """The smallest detectable change of a latency corresponds to that of a rate, which is the inverse of a latency."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)

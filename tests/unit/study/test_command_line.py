@@ -1,4 +1,4 @@
-"""Tests of the command that repeats a run."""
+"""Tests of the command line with which a run can be repeated."""
 
 from __future__ import annotations
 

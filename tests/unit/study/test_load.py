@@ -1,4 +1,4 @@
-"""Tests of loads: parsing of options, and studies at a load."""
+"""Tests of loads (fixed rates of connections or operations): parsing of options, and studies at a load."""
 
 from __future__ import annotations
 
@@ -158,7 +158,10 @@ def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_bal
 
 
 def test_load_removes_a_factor_that_one_of_its_options_replaces() -> None:
-    """--queries-per-connection replaces keep_alive, and waiting clients keep more than 1,000 connections open."""
+    """--queries-per-connection replaces keep_alive.
+
+    Each of the 20 requests of a connection waits 200 ms at the origin, so more than 1,000 connections are open at once.
+    """
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000

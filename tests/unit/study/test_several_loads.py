@@ -1,4 +1,4 @@
-"""Tests of several loads: parsing of lists and ranges, and the plan that follows."""
+"""Tests of runs at several loads: parsing of lists and ranges, and the resulting plan."""
 
 from __future__ import annotations
 

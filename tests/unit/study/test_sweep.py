@@ -1,4 +1,4 @@
-"""Tests of sweeps: parsing of a range of loads and its latency limit, and the plan that follows."""
+"""Tests of sweeps (searches for the capacity): parsing of a range of loads and a limit, and the resulting plan."""
 
 from __future__ import annotations
 
