@@ -127,7 +127,10 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """The message that tells `costof-engine link` which links to simulate. `seed` seeds the random choice of lost packets."""
+    """The message that tells `costof-engine link` which links to simulate.
+
+    `seed` seeds the random choice of lost packets.
+    """
 
     seed: int
     links: list[LinkPlan]
