@@ -1,6 +1,6 @@
-"""`costof gateway`: run costof's gateway in front of the user's own server, in the foreground.
+"""`costof gateway`: run the gateway, a proxy that filters statements and encrypts columns, in front of a MySQL server.
 
-The gateway is a part of the separate program `costof-engine`.
+The gateway is a part of the separate program `costof-engine`, which runs as a child process of this command.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class GatewayOptions:
 
 
 def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; reload the rules on SIGHUP.
+    """Run the gateway until SIGINT or SIGTERM. On SIGHUP, reload its rules, such as the approved statements.
 
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the gateway's process dies.
     """
     with GatewayProcess() as process:
-        # Install handlers instead of calling sigwait(). It would work only if all threads blocked these signals, and
-        # the threads of libraries do not.
+        # Install handlers instead of calling sigwait(): sigwait() works only if all threads block these signals, and
+        # the threads of libraries do not block them.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))

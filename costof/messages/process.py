@@ -47,7 +47,7 @@ T = TypeVar("T", bound=BaseModel)
 class Instrument:
     """A process that measures, as a context manager. On exit it closes the process's input, which ends the process.
 
-    A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
+    A `patient` instrument has its own timeouts, so costof waits for its answers as long as the process runs.
     """
 
     #: On exit: seconds from closing the process's standard input until the process is killed; None means never.
@@ -302,7 +302,8 @@ class HostsProcess(Instrument):
     def without(self, host: str) -> bool:
         """Remove a lost host, and divide the plan among the remaining hosts.
 
-        Returns False, without dividing it, if too few hosts remain. Raises `HOST_LOST` if another host is lost.
+        Returns True if the run can continue. Returns False and leaves the plan undivided if too few hosts remain.
+        Raises `HOST_LOST` if another host is lost.
         """
         self.names.remove(host)
         self._send({"without": host})
@@ -359,7 +360,8 @@ def _installed_engine() -> list[Path]:
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
     """Return the engine, costof's load generator, as an instrument (a process that measures).
 
-    `prefix` has the words to put before its command line to run it on a host of the lab.
+    `prefix` has the words that begin its command line if it runs on an emulated host (a network namespace), such as
+    'nsenter'.
     """
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)

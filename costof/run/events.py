@@ -57,7 +57,7 @@ class StageEvent(Model):
 
 
 class RunningEffect(Model):
-    """The effect of an arm on a headline metric so far.
+    """The effect of an arm on a headline metric (one that answers the study's question) so far.
 
     It has no verdict, because users could end a run as soon as a verdict pleases them. Verdicts would then be wrong
     more often.

@@ -231,7 +231,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, make --server-cpu reject CPU times that exceed what its cores can have used.
+    """If the servers run on this machine, reject CPU times from --server-cpu that its cores cannot have used.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """

@@ -26,8 +26,8 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The name of the workload that loads records if the study also has TPC-C's warehouses. The workload `LOAD` then loads
-#: the warehouses.
+#: The name of the workload that loads records in a study that also has TPC-C's warehouses. In such a study, the
+#: workload named `LOAD` loads the warehouses.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -50,9 +50,9 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the load
-    generator's TLS library; '' for the installed one, and for other instruments. `variables` are its environment
-    variables.
+    `prefix` has the words that begin the process's command line if it runs on an emulated host (a network namespace),
+    such as 'nsenter'. `library` is the load generator's TLS library; '' for the installed one, and for other
+    instruments. `variables` are the process's environment variables.
     """
 
     prefix: tuple[str, ...]

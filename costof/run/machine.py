@@ -109,7 +109,7 @@ def _system() -> str:
 
 
 LATENCY_REQUEST = Path("/dev/cpu_dma_latency")
-#: The latency in microseconds that cores may need to wake up, as a 32-bit number: 0 keeps them awake.
+#: The maximum time in microseconds that a core may need to wake up, as a 32-bit number: 0 keeps all cores awake.
 NO_LATENCY = bytes(4)
 
 

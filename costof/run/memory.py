@@ -136,8 +136,8 @@ def _parts(size: int) -> list[int]:
 def _standing_workload(plan: Plan) -> Workload:
     """Return a workload whose connections stay open and which has no given rate.
 
-    Its kind is that of a workload of the study which keeps connections open, such as 'ycsb', or else 'query' or
-    'request'.
+    Its kind is the first one in `STANDING` that a workload of the study has, such as 'ycsb'. If none has, the kind is
+    'request' for HTTP and 'query' for all other services.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))

@@ -19,11 +19,12 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections: one order per round. Each item follows every item equally often.
+    """Orders of a few items, such as protections: one order per round. All items follow an item equally often.
 
-    A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
-    an item with itself, occur equally often, up to a difference of one or two. An after-effect of a slice, such as a
-    filled cache, therefore affects all items alike and cancels in their differences. Such designs are called strongly
+    A round has each item once and begins with the last item of the round before, so items also follow themselves. All
+    ordered pairs, such as (tls, plain) or (tls, tls), occur equally often, up to a difference of one or two. An
+    after-effect of a slice, such as a filled cache, therefore affects all items alike and cancels in their differences.
+    Such designs are called strongly
     balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957, "Extra-period
     Latin-square change-over designs").
 

@@ -23,8 +23,8 @@ from costof.study.schema import SliceSize
 #: The maximum start-up time of a slice (measured window), as a share of the slice's time including start-up.
 MOST_START_UP = 0.1
 #: The maximum bias of a slice (measured window), as a share of the plan's precision. Effects are computed from the
-#: logarithms of slices' means. Such a logarithm is too low by half the mean's relative variance, which may differ
-#: between arms.
+#: logarithm of each slice's mean. This logarithm is on average too low by half the mean's relative variance. The bias
+#: does not cancel in an effect, because the variance may differ between arms.
 MOST_BIAS = 0.1
 #: The minimum length of a slice (measured window): five periods of 10 ms, in which a lab enforces CPU limits and the
 #: kernel counts CPU time.

@@ -158,7 +158,7 @@ def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) ->
     """Return whether the labels of arms must name the factor `name`, for which the user chose `levels`.
 
     They must if the user chose a single level that is not the first of the default levels. They never name the main
-    factor, a context factor (such as the distance), or the level `AS_SERVED`.
+    factor (the protection), a context factor (such as the distance), or the level `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]

@@ -112,7 +112,7 @@ class Published(Model):
         return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
 
 
-#: The text that stands for the level's name in the field `each` of a factor, which has the effects of every level.
+#: A placeholder for the level's name in `Factor.each`, which describes the effects that all levels have in common.
 LEVEL = "{level}"
 
 

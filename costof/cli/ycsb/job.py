@@ -229,10 +229,10 @@ def core_workloads() -> dict[str, Properties]:
 
 
 def read_properties(files: Sequence[str], assignments: Sequence[str], options: Mapping[str, str]) -> Properties:
-    """Read a command line like YCSB's client (site.ycsb.Client.parseArguments).
+    """Return the properties that a command line sets, by the rules of YCSB (site.ycsb.Client.parseArguments).
 
-    Later files override earlier ones, `-p` overrides files, and `options` (`-threads`, `-target`), which are properties
-    too, override `-p`. Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
+    Later files override earlier files. `assignments` (`-p`) override all files. `options`, the properties set by
+    `-threads` and `-target`, override both. Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
     """
     properties: Properties = {}
     for file in files:
@@ -240,7 +240,7 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            # The message does not quote the text, which may be a password without its property's name.
+            # Do not quote the text: it may be a password whose property name the user has forgotten.
             raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)

@@ -1,8 +1,8 @@
 """Measurement with well-known load generators, such as pgbench and sysbench: one module for each program.
 
 Each module defines a `CLIENT`: the program's command line, its tests, and a function that returns the options,
-environment variables and files with which the program connects to a server as an arm (measured variant) requires. Arms
-for which the program lacks an option, such as a fixed TLS version, are left out.
+environment variables and files for an arm (a measured variant, such as TLS 1.3). If the program lacks an option that an
+arm needs, such as one for the TLS version, the arm is left out.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ _PARENT_GONE = "its parent has ended"
 
 
 def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Wait until the process has ended. End it at the deadline, if the pipe `parent` closes, or after too much output.
+    """Wait until the process has ended. End it at the deadline, if the pipe `parent` closes, or if it writes too much.
 
     Return why this function ended the process; None if the process ended by itself.
     """

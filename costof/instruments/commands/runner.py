@@ -203,7 +203,7 @@ class Runner:
 def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    `opener` decrypts the first message, if it is not None. The function adds the folders that it creates to `folders`,
+    If `opener` is not None, it decrypts the first message. The function adds the folders that it creates to `folders`,
     and the arms' cleanup to `ending`. The caller must remove the folders and close `ending`. Raises `OrderError`.
     """
     runner: Runner | None = None
