@@ -41,8 +41,8 @@ MOST_IN_LINE = 4
 #: The maximum width of the table. If the terminal becomes narrower, it wraps wider lines. Some of them may then scroll
 #: out of the screen, where the cursor cannot erase them.
 WIDEST = 79
-#: From these widths on, the table has a column that draws the confidence intervals, and a column with the time until
-#: each effect has a verdict.
+#: Minimum widths of the table for two columns: a drawing of the confidence intervals (`WITH_BARS`), and the time until
+#: each effect has a verdict (`WITH_VERDICTS`).
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -119,7 +119,7 @@ class PlainLines:
             self._out.write(text + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The program that read the progress has closed the pipe. The measurement goes on without it.
+            # The program that read the progress has closed the pipe. Continue to measure, and discard the progress.
             self._out = open(os.devnull, "w")  # noqa: PTH123, SIM115  # no path, and open until the end
 
 

@@ -71,8 +71,8 @@ class Instruments:
     - `start_number`: the number of this start of the servers. Each start has other random data and keys.
     - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
       but no drivers.
-    - `members`: by instrument and arm, the servers ('address:port') that have answered: one, or several if several
-      hosts measure.
+    - `members`: the servers ('address:port') that have answered, by instrument and arm. If several hosts measure, each
+      may have connected to another server.
     - `able`: the arms that can be measured.
     """
 

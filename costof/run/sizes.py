@@ -146,7 +146,8 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
 
     The factor is above 1 if the measured slices were too short.
     """
-    # Use the mean and not the median, because a slow factor makes the start-up of a few slices very long.
+    # Use the mean: if a factor takes seconds to change, only a few slices have a long start-up, and the median would
+    # ignore these slices.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
     # Use the median and not the mean, because one slow operation of a cold server would raise the mean.

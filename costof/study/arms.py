@@ -93,8 +93,8 @@ def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
     """Return a context's name, such as 'us-eu' or 'us-eu, data-on-disk'.
 
-    The name has the distance if the run has several distances. For any other context factor, it has the factor and the
-    level if the level differs from that in the run's first context.
+    The name contains the distance if the run has several distances. It contains any other context factor with its
+    level, such as 'data-on-disk', if the level differs from the level in the run's first context.
     """
     parts = []
     for name, level in shared.items():

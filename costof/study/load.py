@@ -257,8 +257,8 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: A slice (a measured window) at a load is so long that this many connections or operations arrive in it on average.
-#: Its length is limited to between the two numbers of seconds.
+#: The length of a slice (measured window) at a given load. On average, `OPERATIONS_IN_SLICE` connections or operations
+#: arrive in it. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"

@@ -19,9 +19,9 @@ LOAD = "load"
 #: The number of loads that are measured for a range (`--load 100/s..300/s`) without a limit on latency.
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
-#: A slice (measured window) is so long that this many connections or operations arrive in it on average at the lowest
-#: load. Its length is limited to between the two numbers of seconds. Slices are shorter than in a run at a single load,
-#: because each round has a slice of each arm at each load.
+#: The length of a slice (measured window). On average, `OPERATIONS_IN_SLICE` connections or operations arrive in it at
+#: the lowest load. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`. At a single load,
+#: slices are longer: here they must be short, because each round has a slice of each arm at each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
 #: Seconds that a slice (measured window) takes in addition to its measured time, used to estimate how long a run takes
 #: until a verdict.

@@ -258,8 +258,8 @@ def _with_unused(filled: str, pattern: str, parameters: Mapping[str, str]) -> st
 def _one_for_each(option: str, texts: Sequence[str], comparison: Comparison, number: int) -> list[str]:
     """Return a text for each of `number` commands. `texts` has one text for all commands, or one for each.
 
-    A command with parameters stands for several commands; `texts` may also have one text for each command as the user
-    gave it. Raises `NOT_ONE_FOR_EACH`.
+    A command of the user with parameters, such as 'make -j{n}', counts as several commands. `texts` may also have one
+    text for each command of the user. Raises `NOT_ONE_FOR_EACH`.
     """
     given, references = len(comparison.commands), 0 if comparison.reference is None else 1
     if len(texts) < 2:
@@ -313,7 +313,7 @@ def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> d
 
 
 def _profiles(comparison: Comparison, once: bool) -> dict[str, dict[str, Any]]:
-    """Return profiles in which each command runs once in a round. Without warm-up runs they have no warm-up round."""
+    """Return profiles in which each command runs once in a round. Warm-up runs add a warm-up round."""
     seconds = comparison.seconds or (DEFAULT_SECONDS if once else REPEATED_SECONDS)
     return {
         name: {

@@ -335,7 +335,7 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    # The kernel then kills this process when its parent ends, and Ray ends the actors.
+    # Let the kernel kill this process when its parent ends. Ray then ends the actors on the hosts.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
     # of the original standard output.
