@@ -159,8 +159,8 @@ def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: An
     if not only_check:
         serve(gateway_options, click.echo, warn)
         return
-    # To check the rules, start a gateway on a free port. It reads the rules and, if they have a [check] account, also
-    # checks them on the server.
+    # To check the rules, start a gateway on a free port. It reads the rules. If the rules have a [check] account, the
+    # gateway also checks them on the server.
     with GatewayProcess() as process:
         for warning in _begin(process, gateway_options.listener("127.0.0.1:0"))[1]:
             warn(warning)

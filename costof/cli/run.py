@@ -227,8 +227,8 @@ def run_study(
     Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Import the report's code only after the options are checked. It imports numpy, which is slow, and would delay the
-    # error for a wrong option.
+    # The report's code imports numpy, which is slow. Import it only after the options are checked, so that an error for
+    # a wrong option appears at once.
     from costof.report.sections import check
 
     check(study)

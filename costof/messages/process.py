@@ -253,7 +253,7 @@ class HostsProcess(Instrument):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # The process may be waiting for answers of hosts. They are no longer needed.
+            # Interrupt the process: it may be waiting for answers of hosts, and these answers are no longer needed.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 

@@ -34,7 +34,7 @@ def describe_machine(service: Description) -> dict[str, Any]:
     }
 
 
-#: The seconds over which CPU time is measured. It is counted in ticks of 10 ms, so a shorter time would be too coarse.
+#: The seconds over which CPU time is measured. The kernel counts CPU time in ticks of 10 ms, so fewer would be too few.
 READING_SECONDS = 0.15
 #: The machine counts as busy before a run if other programs and the hypervisor use this share of its CPU time.
 BUSY_SHARE = 0.25
@@ -45,8 +45,8 @@ class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
     `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
-    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock. It changes if somebody sets
-    the time of day.
+    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock; this difference changes if
+    somebody sets the time of day.
     """
 
     seconds: float

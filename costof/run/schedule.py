@@ -74,8 +74,8 @@ class BalancedOrders:
 T = TypeVar("T")
 #: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget after which a run is analysed early. It ends if all effects on headline metrics (those that
-#: answer the question) have a verdict.
+#: Shares of the budget after which a run has an interim analysis (a look). The run ends at a look if all effects on
+#: headline metrics (those that answer the question) have a verdict.
 LOOKS = (0.3, 0.5)
 #: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
 #: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis

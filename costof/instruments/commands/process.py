@@ -18,7 +18,7 @@ from costof.messages.answers import COPY_OF_ITSELF
 
 #: Default timeout, for commands that are not measured, such as those that change settings before a measurement.
 STEP_SECONDS = 60.0
-#: Maximum wait for a command to end after SIGTERM. Then it gets SIGKILL.
+#: Seconds from SIGTERM until a command that has not ended gets SIGKILL.
 GRACE_SECONDS = 1.0
 #: Interval between checks whether the output is larger than `MOST_OUTPUT`.
 LOOK_SECONDS = 1.0

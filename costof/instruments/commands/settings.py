@@ -32,7 +32,7 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the duration of the measured window (slice) in seconds, the planned operations a second, and
 #: the path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` if slices (measured windows) have different rates. It leaves '{rate}' in the
+#: The value of the placeholder `rate` if slices (measured windows) have different rates. Then '{rate}' stays in the
 #: command, and `Program.at_rate` replaces it for each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
@@ -178,9 +178,9 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program itself measures for a fixed time. It then runs once in each slice.
+        """Return whether the program runs only once in each slice (measured window).
 
-        Its run time is not a result and is not reported.
+        Such a program itself measures for a fixed time, so its run time is not a result and is not reported.
         """
         return self.once or f"{{{SECONDS}}}" in self.run
 
