@@ -203,7 +203,7 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options that choose the hosts of a cluster which measure instead of this machine, such as --hosts.
+    """Add the options, such as --hosts, that let hosts of a Ray cluster measure instead of this machine.
 
     The command receives them as one argument, `hosts`, which is None if this machine measures.
     """

@@ -81,8 +81,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # Begin with a new start of the servers (--restarts): the servers of the last start no longer run, so its rounds
-        # cannot continue.
+        # With --restarts, continue with a new start of the servers. The servers of the last start have ended, so the
+        # rounds of that start cannot be continued.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

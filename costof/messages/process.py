@@ -94,7 +94,7 @@ class Instrument:
             self._process.stderr.close()
 
     def plan(self, plan: Plan) -> Ready:
-        """Send the plan. Return the answer of the process about each arm. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the answer, which says for each arm whether it can run. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -368,7 +368,7 @@ def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, librar
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return a process that measures with the database driver that applications use for this protocol."""
+    """Return a process that measures with an application's driver, such as psycopg for the protocol 'postgres'."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 

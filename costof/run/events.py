@@ -84,7 +84,7 @@ class Discarded(Model):
 
 
 class RoundEvent(Model):
-    """The figures after a complete round."""
+    """The figures after a complete round (one measurement of each workload on each arm)."""
 
     event: Literal["round"] = "round"
     seconds: Finite

@@ -207,9 +207,9 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which no figure uses, and choose the sizes of slices from the last of them.
+    """Run warm-up rounds, which no figure uses. From the last one, choose the sizes of later slices (measured windows).
 
-    A resumed run keeps the sizes that it had.
+    A size is a number of operations and a time limit. A resumed run keeps the sizes that it had.
     """
     slices: list[MeasuredSlice] = []
     operations = 0

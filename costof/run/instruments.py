@@ -186,7 +186,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send a measuring process its plan, without refused arms. Record which arms it can measure."""
+        """Send a measuring process the plan, without arms that it cannot measure. Record which arms it accepts."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [

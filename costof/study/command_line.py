@@ -1,4 +1,4 @@
-"""The command that repeats a run: its study, arms, load, number of rounds and order."""
+"""The command that repeats a run, with the same study, arms, load, number of rounds and order of measurements."""
 
 from __future__ import annotations
 

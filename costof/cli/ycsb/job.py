@@ -267,7 +267,8 @@ _REDIS = "redis.host=HOST and -p redis.port=PORT"
 _REDIS_LOG_IN = "redis.password=PASSWORD (YCSB's binding logs in as the default user)"
 _REDIS_TLS = "redis.host=HOST (YCSB's binding does not support TLS; `costof run redis-tls` measures it)"
 _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
-#: Replacements of go-ycsb's properties, by the prefix of their names.
+#: Maps go-ycsb's properties to the properties of YCSB that replace them. The first key is the prefix of the property,
+#: such as 'mysql' in 'mysql.host', and the second key is the rest.
 _REPLACEMENTS = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
     "pg": {**dict.fromkeys(("host", "port", "db"), _POSTGRESQL), "sslmode": f"{_POSTGRESQL}?sslmode=MODE", **_JDBC},

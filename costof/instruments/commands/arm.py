@@ -224,7 +224,7 @@ class Arm:
             raise AroundError(f"the {name} command failed: {failure}; append '|| true' if it may fail")
 
     def _run(self, program: Program, runs: Runs, iteration: str = "") -> None:
-        """Run the program once, between its `prepare` and its `conclude`. Raises `AroundError` if one of them fails."""
+        """Run `prepare`, the program and `conclude`. Raises `AroundError` if `prepare` or `conclude` fails."""
         if program.prepare:
             self._around("prepare", program.prepare, program.timeout_seconds, STDIN, program.directory)
         self._run_program(program, runs, iteration)
@@ -372,7 +372,7 @@ def rate_names(program: Program) -> list[str]:
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:
-    """Return a note for the user if the report lacks a count of failures that the program can count; else None."""
+    """Return a note for the user if a report lacks the number of failures, which the program can count; else None."""
     if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
         return None
     return f"the report of {reader(program.read).program} does not say how many operations failed"

@@ -331,7 +331,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return the last line of the error output, or of the output if there are no errors: ': connection refused'.
+    """Return ': ' and the last line of the error output or, if that is empty, of the output.
 
     Return '' if both are empty.
     """

@@ -153,8 +153,8 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # If the arm could not be applied or verified, nothing ran, and the times of the first beginning and the
-            # last end are None.
+            # If the arm's settings could not be applied or verified, no command ran, so the times at which the first
+            # one began and the last one ended are None.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {

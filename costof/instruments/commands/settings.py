@@ -360,7 +360,7 @@ def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
     """Fill in a line's placeholders, then split it into arguments.
 
-    In this order, the value of a placeholder can be several arguments or none.
+    Because the line is split last, the value of a placeholder can become several arguments or none.
     """
     text = words.fill(line)
     try:

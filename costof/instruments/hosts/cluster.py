@@ -290,9 +290,9 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
 
     Return the duration of the slowest call in nanoseconds.
 
-    There are `CALLS` rounds, and in each round all hosts are called concurrently. For each host only its fastest call
-    counts. The host's clock was read somewhere during the call, so half of the call's duration is the maximum error. In
-    each round another host is called last and its answer is read first, so that its call waits for no other host.
+    All hosts are called concurrently, `CALLS` times. For each host only its fastest call counts. The host's clock was
+    read somewhere during the call, so half of the call's duration is the maximum error. Each time, another host is
+    called last and its answer is read first, so that its call waits for no other host.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):
