@@ -376,8 +376,8 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
     """Return the command runner, the process that runs the user's commands, as an instrument.
 
-    costof never kills this process: it limits the time of commands itself, and when it ends it runs the `cleanup`
-    commands, which undo what the arms' `setup` commands have set up.
+    costof never kills this process. The command runner itself limits the time of commands. When it ends, it runs the
+    `cleanup` commands, which undo what the `setup` commands of arms have set up.
     """
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)

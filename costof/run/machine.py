@@ -77,8 +77,8 @@ def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.
     """Return a warning if other programs have kept the machine busy and still do.
 
     If `load` (the load average) exceeds the number of cores, the function also measures the CPU time of the next
-    `READING_SECONDS`, by calling `wait`. It warns only if both are high, because the load average stays high for
-    minutes after an earlier run.
+    `READING_SECONDS`, by calling `wait`. It warns only if load average and CPU time are both high, because the load
+    average stays high for minutes after an earlier run.
     """
     if load <= cores:
         return []

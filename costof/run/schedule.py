@@ -46,7 +46,7 @@ class BalancedOrders:
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
         # Count that the first item follows itself, because the round before ended with it. Count this also for a first
-        # item that was drawn at random, so that such items are balanced too.
+        # item that was drawn at random, so that all items are drawn equally often.
         self._followed[row[0], row[0]] += 1
         return row
 

@@ -26,8 +26,8 @@ MOST_START_UP = 0.1
 #: logarithm of each slice's mean. This logarithm is on average too low by half the mean's relative variance. The bias
 #: does not cancel in an effect, because the variance may differ between arms.
 MOST_BIAS = 0.1
-#: The minimum length of a slice (measured window): five periods of 10 ms, in which a lab enforces CPU limits and the
-#: kernel counts CPU time.
+#: The minimum length of a slice (measured window): five times 10 ms, the period in which a lab enforces CPU limits and
+#: the kernel counts CPU time.
 SHORTEST_SECONDS = 0.05
 #: The minimum number of operations of each worker in a slice (measured window). One is not enough, because the arm that
 #: was measured before affects the first operation.

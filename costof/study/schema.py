@@ -162,7 +162,7 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
 
 
 def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Merge the settings of a single level. The transport is plain if the level sets none."""
+    """Return the settings of an arm with only one level. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
