@@ -280,7 +280,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return a workload's name in the plan of a measuring process. It includes the arm's workers and options."""
+        """Return a workload's name for a measuring process: 'query x 4' if the arm has its own number of workers."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,

@@ -24,9 +24,8 @@ class BalancedOrders:
     A round has each item once and begins with the last item of the round before, so items also follow themselves. All
     ordered pairs, such as (tls, plain) or (tls, tls), occur equally often, up to a difference of one or two. An
     after-effect of a slice, such as a filled cache, therefore affects all items alike and cancels in their differences.
-    Such designs are called strongly
-    balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957, "Extra-period
-    Latin-square change-over designs").
+    Such designs are called strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment";
+    Lucas 1957, "Extra-period Latin-square change-over designs").
 
     Fixed designs exist only for some numbers of items and rounds. Here each round instead uses the order that keeps the
     counts of pairs most even. Chance decides between equally good orders (minimization: Pocock & Simon 1975).

@@ -39,9 +39,9 @@ FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: At a fixed load (--load), a slice (measured window) lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice (measured window) that only its time limit should end.
+#: The limit on operations of a slice (measured window) that should end only at its time limit.
 UNLIMITED = 2**31
-#: In a slice (measured window) that only its time limit ends, the fastest arm may perform at most this multiple of the
+#: If a slice (measured window) ends only at its time limit, the fastest arm may perform at most this multiple of the
 #: planned operations.
 MOST_TIMES = 10
 

@@ -87,7 +87,7 @@ CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: The maximum duration of a job without a limit. costof waits for its end with select(), which allows 2**31 ms.
+#: The maximum duration of a job without a limit. It must be below 2**31 ms, the maximum timeout of select().
 NO_LIMIT_SECONDS = 14 * 86_400
 
 

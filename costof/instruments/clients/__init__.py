@@ -208,8 +208,8 @@ def http_url(endpoint: Endpoint, path: str) -> str:
 def closing_headers(requests_per_connection: int | None) -> list[str]:
     """Return the request headers that make the server close a connection after `requests_per_connection` requests.
 
-    None means that connections stay open, and returns []. Raises `UnsupportedArmError` for more than one request,
-    because "Connection: close" closes the connection after the first.
+    For None, which means that connections stay open, return []. Raises `UnsupportedArmError` for more than one request,
+    because "Connection: close" closes the connection after the first request.
     """
     if requests_per_connection is None:
         return []

@@ -296,7 +296,7 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return, by pid, the names of the running processes that ended commands have left to this process (a subreaper).
+    """Return, by pid, the names of running processes that this process (a subreaper) inherited from ended commands.
 
     Call it only while no command runs, because it reaps every child that has ended.
     """

@@ -105,9 +105,9 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice (measured window). Return the answer, which never has an error.
+        """Verify the settings of the next slice's arm. Return the answer, which never has an error.
 
-        If the arm cannot be verified, the answer to the next slice has the error.
+        If the settings cannot be verified, the answer to the next slice (measured window) has the error.
         """
         try:
             self.arms[order.arm].verify()
@@ -119,8 +119,8 @@ class Runner:
     def slice(self, order: SliceOrder) -> dict[str, Any]:
         """Measure a slice (one measured window). Return the answer.
 
-        The arm is verified before and after. If `opens_ns` is set, `prepare` must already have verified it. Raises
-        `OrderError`, and `UndoError` if the arm's levels cannot be undone.
+        The arm's settings are verified before and after the measurement. If `opens_ns` is set, `prepare` must already
+        have verified them. Raises `OrderError`, and `UndoError` if the settings cannot be undone.
         """
         arm = self.arms[order.arm]
         program = arm.settings.programs[order.workload].at_rate(order.per_second)

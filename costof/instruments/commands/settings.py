@@ -61,7 +61,7 @@ class Proof(Model):
 class CommandLevel(Model):
     """What a level (one value of a varied factor, such as `transport = "tls"`) changes in the commands of its arms.
 
-    An arm combines one level of each factor, and all of them apply to its commands.
+    An arm combines one level of each factor, and all of these levels change its commands.
     """
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")

@@ -32,8 +32,8 @@ QUIET = {
 #: clients. If one of them answers without a token, everybody may run code on the cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
-#: The maximum number of attempts to connect, and the error text after which to try again. Ray's proxy forks a server
-#: for each client, and gRPC may crash in the fork (ray#63202).
+#: The maximum number of attempts to connect, and the error text after which to try again. An attempt may fail by
+#: chance: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202).
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
 #: Number of calls to read a host's clock. Only the fastest call counts, since delays make the others less exact.
 CALLS = 16
