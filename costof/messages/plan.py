@@ -88,7 +88,7 @@ class ServiceSettings(Model):
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Return whether the workload's program runs for a fixed time. Such a program's end is also the end of the slice."""
+        """Return whether the workload's program runs for a fixed time. If so, the slice ends when the program ends."""
         return False
 
     def at_address(self, address: str) -> Self:

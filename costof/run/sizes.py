@@ -104,9 +104,9 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
     Slices (measured windows) keep their planned size if the number of rounds is fixed, or if their command line
-    contains a duration. Other slices are shortened only so far that the maximum number of rounds still fills the
-    budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that enough
-    connections are open at once.
+    contains a duration. Other slices are shortened, but not so far that the maximum number of rounds would end before
+    the budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that
+    enough connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}

@@ -343,6 +343,6 @@ def _labels(commands: Sequence[str]) -> list[str]:
 def _shortened(words: str) -> str:
     """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
 
-    The quotation marks keep a sentence that begins with the label from capitalizing the command.
+    Because of the quotation marks, the command is not capitalized at the beginning of a sentence.
     """
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"
