@@ -76,7 +76,7 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
     """Measure the arms of `group`, a part of the plan `idle`, and return their records.
 
-    The servers are started for these arms (a lab), or are the user's (a target).
+    In a lab, the servers are started for these arms. On a target, the user's own servers are measured.
     """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)

@@ -221,7 +221,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control if the arm is its replicate, or else the arm itself."""
+        """Return the control if the arm is its replicate (identical copy), or else the arm itself."""
         return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:

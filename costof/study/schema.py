@@ -212,7 +212,7 @@ class Level(CommandLevel):
 
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
-    """Return whether an arm of these levels fulfils the condition `when`."""
+    """Return whether an arm of these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
     return all(levels.get(factor) in allowed for factor, allowed in when.items())
 
 

@@ -72,7 +72,7 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Set up all arms. Apply each arm once to verify that it works, and undo it. Return the `ready` answer.
+        """Set up all arms. Apply the settings of each arm once, verify them and undo them. Return the answer `ready`.
 
         Raises `AroundError` if a `setup` command fails. An arm that does not work has an error in the answer.
         """
