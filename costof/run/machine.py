@@ -34,7 +34,7 @@ def describe_machine(service: Description) -> dict[str, Any]:
     }
 
 
-#: The seconds over which CPU time is measured. The kernel counts in ticks of 10 ms, so a shorter time would be too coarse.
+#: The seconds over which CPU time is measured. CPU time is counted in ticks of 10 ms, so a shorter time is too coarse.
 READING_SECONDS = 0.15
 #: The machine counts as busy before a run if other programs and the hypervisor use this share of its CPU time.
 BUSY_SHARE = 0.25

@@ -286,7 +286,7 @@ def _level(comparison: Comparison, each: Benchmark, made: Sequence[Benchmark]) -
 
 
 def _step(comparison: Comparison, line: str) -> str:
-    """Return the command line of an unmeasured step, such as --prepare. It calls a shell, unless --shell=none is set."""
+    """Return the command line of an unmeasured step, such as --prepare. It calls a shell unless --shell=none is set."""
     shell = _shell(comparison.shell or "default")
     if not line.strip():
         return ""
