@@ -406,7 +406,7 @@ class WarningText:
 
 
 class Undecipherable:
-    """Reasons why the application's driver (`costof.encrypted`) cannot read a column.
+    """Reasons why `costof.encrypted`, the driver with which an application decrypts columns, cannot read a column.
 
     No text contains a value or a key.
     """

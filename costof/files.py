@@ -16,7 +16,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
         with temporary.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            # Some file systems report a full disk only here, and a rename may reach the disk before the content.
+            # Without fsync, the rename may reach the disk before the content. Some file systems report a full disk only
+            # in fsync.
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:

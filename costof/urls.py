@@ -26,8 +26,8 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: Text after an @ in the query that could be the hosts of the URL. If a password contains an unencoded '?', the rest of
-#: the password and the hosts look like a query.
+#: Matches text that could be the hosts of a URL. It is applied to the text after each @ in the query: if a password
+#: contains an unencoded '?', `_URL` takes the rest of the password, the @ and the hosts for the query.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"
@@ -107,7 +107,7 @@ def encoded(path_and_query: str) -> str:
 
 
 def ascii_name(name: str) -> str:
-    """Return a host name in ASCII (IDNA), as for a lookup. Raises `UrlError` for an invalid name."""
+    """Return a host name in the ASCII form that DNS uses (IDNA). Raises `UrlError` for an invalid name."""
     if not name:
         return name
     if ":" in name:

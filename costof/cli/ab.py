@@ -42,7 +42,7 @@ NO_LIMIT_SECONDS = 7 * 86_400.0
 
 @dataclass(frozen=True)
 class AbOptions:
-    """The options of the command line. `verify` and `tls_ca` are costof's own: ab verifies no certificate.
+    """The options of the command line. `verify` and `tls_ca` exist only in costof, because ab verifies no certificate.
 
     `without_effect`: notices about options that have no effect here.
     """

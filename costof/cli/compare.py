@@ -40,8 +40,8 @@ class JudgedLimit(Model):
 class Comparison(Model):
     """The output of `--json`.
 
-    `first` and `second` are the runs' folders. `incomparable` says why the runs cannot be compared. Then no change has
-    a verdict. It is None if the runs can be compared.
+    `first` and `second` are the runs' folders. `incomparable` says why the runs cannot be compared; it is None if they
+    can. If the runs cannot be compared, no change has a verdict.
     """
 
     first: str
@@ -134,7 +134,7 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm. A limit on a metric that only one run has is undecided."""
+    """Check each limit on each arm. If only one of the runs has the limit's metric, the limit is undecided."""
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

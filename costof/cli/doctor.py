@@ -1,4 +1,4 @@
-"""`costof doctor`: check what this machine has and lacks for a lab."""
+"""`costof doctor`: check what this machine has and lacks for a lab (servers that costof starts)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Return a finding for each requirement of a lab. Changes nothing."""
+    """Return a finding for each requirement of a lab (servers that costof starts). Changes nothing."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     busy = "; stop other programs, or intervals will be wide" if load > cores else ""
     return [
@@ -121,7 +121,7 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return what each host of a cluster has and lacks. The hosts are reserved only during the check."""
+    """Return a finding for each host of a Ray cluster. The CPUs of the hosts are reserved only during the check."""
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]

@@ -112,7 +112,7 @@ def status(states: Iterable[State]) -> int:
 
 
 def as_junit(index: Index, results: Sequence[Outcome]) -> str:
-    """Return a JUnit test suite: exceeded limits are failures, undecided ones errors (format: testmoapp/junitxml)."""
+    """Return a JUnit test suite (testmoapp/junitxml). Exceeded limits are failures, undecided limits are errors."""
     from costof.report.sections.limits import limit_words, measured_words
     from costof.results.limits import State
 

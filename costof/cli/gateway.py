@@ -1,6 +1,6 @@
-"""`costof gateway`: run costof's gateway in front of the user's own server, in the foreground.
+"""`costof gateway`: run the gateway, a proxy that filters statements and encrypts columns, in front of a MySQL server.
 
-The gateway is a part of the separate program `costof-engine`.
+The gateway is a part of the separate program `costof-engine`, which runs as a child process of this command.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
-#: Beginnings of the gateway's error messages whose cause the user can fix.
+#: The gateway's error messages that begin with these words have a cause that the user can fix.
 USER_FIXABLE = ("plan: ", "tls_configuration: ")
 #: Seconds between checks whether the gateway's process still runs.
 CHECK_SECONDS = 1.0
@@ -71,13 +71,13 @@ class GatewayOptions:
 
 
 def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; reload the rules on SIGHUP.
+    """Run the gateway until SIGINT or SIGTERM. On SIGHUP, reload its rules, such as the approved statements.
 
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the gateway's process dies.
     """
     with GatewayProcess() as process:
-        # Install handlers instead of calling sigwait(). It would work only if all threads blocked these signals, and
-        # the threads of libraries do not.
+        # Install handlers instead of calling sigwait(): sigwait() works only if all threads block these signals, and
+        # the threads of libraries do not block them.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))
@@ -159,8 +159,8 @@ def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: An
     if not only_check:
         serve(gateway_options, click.echo, warn)
         return
-    # To check the rules, start a gateway on a free port. It reads the rules and, if they have a [check] account, also
-    # checks them on the server.
+    # To check the rules, start a gateway on a free port. It reads the rules. If the rules have a [check] account, the
+    # gateway also checks them on the server.
     with GatewayProcess() as process:
         for warning in _begin(process, gateway_options.listener("127.0.0.1:0"))[1]:
             warn(warning)

@@ -33,10 +33,10 @@ PANEL_HEIGHT = 150
 
 
 class Series(Model):
-    """Runs with the same question and servers, named by their folders, oldest first.
+    """A series of runs with the same question and servers.
 
-    `title` says how this series differs from the other series. `changes` lists differences between the runs of this
-    series that may explain why a cost changed.
+    `runs` are the folders of the runs, oldest first. `title` says how this series differs from the other series.
+    `changes` lists differences between the runs of this series that may explain why a cost changed.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The command line: the group of all commands, signals and exit statuses."""
+"""The root command of the command line, and the handling of signals and exit statuses."""
 
 from __future__ import annotations
 

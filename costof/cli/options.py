@@ -1,4 +1,4 @@
-"""Options that several commands share: for a target's servers, and for hosts of a Ray cluster."""
+"""Options that several commands share: for the user's own servers (a target), and for hosts of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options that choose the hosts of a cluster which measure instead of this machine, such as --hosts.
+    """Add the options, such as --hosts, that let hosts of a Ray cluster measure instead of this machine.
 
     The command receives them as one argument, `hosts`, which is None if this machine measures.
     """
@@ -246,8 +246,8 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
     """Check that the options for several hosts fit the study.
 
     Raises `HOSTS_NEED_TARGET` if the study starts its own servers (a lab). Raises `HOSTS_CANNOT` if --hosts-least is
-    combined with a rate of commands. Each host's command line then contains a fixed part of the rate, so if a host
-    fails, the remaining hosts cannot take over its part.
+    combined with a rate of commands: each host's command line contains a fixed part of the rate, so the remaining hosts
+    cannot take over the part of a host that fails.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)

@@ -38,18 +38,18 @@ LINE_SECONDS = 10.0
 DRAWING_SECONDS = 0.25
 #: The maximum number of effects in a line of figures where there is no live table.
 MOST_IN_LINE = 4
-#: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
-#: up to where the cursor cannot erase them.
+#: The maximum width of the table. If the terminal becomes narrower, it wraps wider lines. Some of them may then scroll
+#: out of the screen, where the cursor cannot erase them.
 WIDEST = 79
-#: From these widths on, the table has a column that draws the confidence intervals, and a column with the time until
-#: each effect has a verdict.
+#: Minimum widths of the table for two columns: a drawing of the confidence intervals (`WITH_BARS`), and the time until
+#: each effect has a verdict (`WITH_VERDICTS`).
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
 
 
 def open_display(json_lines: bool, environment: Mapping[str, str] = os.environ) -> Display:
-    """Return the display for this command's standard output and error."""
+    """Return JSON lines if `json_lines` is true, else a live table on a capable terminal, else lines of text."""
     if json_lines:
         return JsonLines(sys.stdout)
     console = Console(stderr=True, highlight=False)
@@ -119,15 +119,15 @@ class PlainLines:
             self._out.write(text + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The program that read the progress has closed the pipe. The measurement goes on without it.
+            # The program that read the progress has closed the pipe. Continue to measure, and discard the progress.
             self._out = open(os.devnull, "w")  # noqa: PTH123, SIM115  # no path, and open until the end
 
 
 class LiveTable:
     """The display on a terminal: a table below all other output, which is removed when the run ends.
 
-    It is redrawn at most once after each round of measurements. Each drawing is a single write, and there is no thread.
-    The cursor is never hidden, so it is visible even after the run was killed.
+    It is redrawn at most once after each round of measurements, by a single write. No background thread draws it, since
+    that could disturb a measurement. The cursor is never hidden, so it is visible even after the run was killed.
     """
 
     pause_seconds = DRAWING_SECONDS
@@ -237,7 +237,7 @@ class Names:
     def metric(self, name: str) -> str:
         """Return the metric's label.
 
-        If another metric has the same label, the metric's view precedes it, which says who measures: 'wire: query' (the
+        If another metric has the same label, the text begins with the view, which says who measures: 'wire: query' (the
         load generator) or 'app: query' (an application's driver).
         """
         metric = self._metrics[name]

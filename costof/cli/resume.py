@@ -65,8 +65,9 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The user has already seen the verdicts of the completed run, so the analysis at its end counts as an interim
-        # analysis (a look). It has spent a part of the permitted rate of wrong verdicts. The longer run gets the rest.
+        # The user has already seen the verdicts at the end of the completed run. The analysis that made them therefore
+        # counts as an interim analysis (a look) of the longer run, and has spent a part of the permitted rate of wrong
+        # verdicts.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again. A completed run does not, because its last round is
@@ -80,8 +81,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # Begin with a new start of the servers (--restarts): the servers of the last start no longer run, so its rounds
-        # cannot continue.
+        # With --restarts, continue with a new start of the servers. The servers of the last start have ended, so the
+        # rounds of that start cannot be continued.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

@@ -227,8 +227,8 @@ def run_study(
     Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Import the report's code only after the options are checked. It imports numpy, which is slow, and would delay the
-    # error for a wrong option.
+    # The report's code imports numpy, which is slow. Import it only after the options are checked, so that an error for
+    # a wrong option appears at once.
     from costof.report.sections import check
 
     check(study)
@@ -332,7 +332,7 @@ class RunOutcome:
 
 
 def _judge(plan: Plan, result: Result) -> RunOutcome:
-    """Return the outcomes of the run's limits, and the exit status."""
+    """Return the outcomes of the user's limits on costs, and the exit status."""
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from costof.results.ledger import Ledger
 
 INHERIT = "inherit"
-#: Timeout for running an empty command with the program of --shell, which tests whether it is a shell.
+#: Timeout of the test whether the program of --shell is a shell: the program must run an empty command.
 SHELL_SECONDS = 10.0
 #: The groups of options in the help. Each option is listed by its first name. The help adds a last group with all other
 #: options.

@@ -23,7 +23,7 @@ MISMATCH = "mismatch"
 #: Keys of `SliceAnswer.evidence` for commands: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. If more operations fail, the figures
-#: that a command reports are not used, and limits count as exceeded.
+#: that a command reports are not used, and the user's limits on costs count as exceeded.
 MOST_FAILED = 0.05
 #: Keys of `SliceAnswer.evidence` for commands, with the names of processes that a command left running. The command
 #: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
@@ -115,7 +115,7 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The answer to the slice, which comes later, counts these `errors` too."""
+    """The answer to a `PrepareOrder`. The answer to the slice, which comes later, contains these `errors` again."""
 
     id: int
     errors: list[ClassifiedError]
@@ -134,7 +134,7 @@ class Window(Model):
 
 
 class CommandRun(Model):
-    """A run of a command that counts as successful. With --ignore-failure, this may also be a run that failed.
+    """A successful run of a command. With --ignore-failure, a failed run counts as successful too.
 
     `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """

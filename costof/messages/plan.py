@@ -88,7 +88,7 @@ class ServiceSettings(Model):
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Return whether the workload's program runs for a fixed time. Its slice then ends when the program ends."""
+        """Return whether the workload's program runs for a fixed time. If so, the slice ends when the program ends."""
         return False
 
     def at_address(self, address: str) -> Self:
@@ -116,7 +116,7 @@ class Endpoint(Model):
 
 
 class Arm(Endpoint):
-    """An arm (a compared configuration): an endpoint with a name, by which the orders of slices refer to it."""
+    """An arm (a compared configuration): an endpoint with a name. Orders of slices contain this name."""
 
     name: str
 
@@ -223,7 +223,8 @@ class SliceOrder(Model):
     Application drivers never receive these five fields:
 
     - `reconnect`: if true, the instrument first closes open connections and opens new ones;
-    - `disconnect`: if true, it closes them after the slice, so that the server counts all of their work;
+    - `disconnect`: if true, the instrument closes its connections after the slice, because the server counts a
+      client's work only when the client disconnects;
     - `opens_ns`: the time, on the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens;
     - `per_second`: a rate that replaces the rate of the workload's pace, or `{rate}` in a command line;
     - `give_up_ms`: the slice ends early if an operation would begin this many milliseconds after it was due; commands

@@ -47,7 +47,7 @@ T = TypeVar("T", bound=BaseModel)
 class Instrument:
     """A process that measures, as a context manager. On exit it closes the process's input, which ends the process.
 
-    A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
+    A `patient` instrument has its own timeouts, so costof waits for its answers as long as the process runs.
     """
 
     #: On exit: seconds from closing the process's standard input until the process is killed; None means never.
@@ -94,7 +94,7 @@ class Instrument:
             self._process.stderr.close()
 
     def plan(self, plan: Plan) -> Ready:
-        """Send the plan. Return the answer of the process about each arm. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the answer, which says for each arm whether it can run. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -253,7 +253,7 @@ class HostsProcess(Instrument):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # The process may be waiting for answers of hosts. They are no longer needed.
+            # Interrupt the process: it may be waiting for answers of hosts, and these answers are no longer needed.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 
@@ -302,7 +302,8 @@ class HostsProcess(Instrument):
     def without(self, host: str) -> bool:
         """Remove a lost host, and divide the plan among the remaining hosts.
 
-        Returns False, without dividing it, if too few hosts remain. Raises `HOST_LOST` if another host is lost.
+        Returns True if the run can continue. Returns False and leaves the plan undivided if too few hosts remain.
+        Raises `HOST_LOST` if another host is lost.
         """
         self.names.remove(host)
         self._send({"without": host})
@@ -359,14 +360,15 @@ def _installed_engine() -> list[Path]:
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
     """Return the engine, costof's load generator, as an instrument (a process that measures).
 
-    `prefix` has the words to put before its command line to run it on a host of the lab.
+    `prefix` has the words that begin its command line if it runs on an emulated host (a network namespace), such as
+    'nsenter'.
     """
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return a process that measures with the database driver that applications use for this protocol."""
+    """Return a process that measures with an application's driver, such as psycopg for the protocol 'postgres'."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 
@@ -374,8 +376,8 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
     """Return the command runner, the process that runs the user's commands, as an instrument.
 
-    costof never kills this process: it limits the time of commands itself, and when it ends it runs the `cleanup`
-    commands, which undo what the arms' `setup` commands have set up.
+    costof never kills this process. The command runner itself limits the time of commands. When it ends, it runs the
+    `cleanup` commands, which undo what the `setup` commands of arms have set up.
     """
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)

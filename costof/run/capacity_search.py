@@ -22,8 +22,8 @@ from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
 #: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. The second number
-#: is for commands that report only a percentile. It is larger, because a percentile depends less on the rate than the
-#: share of operations that exceed the limit.
+#: is for commands that report only a percentile. It is larger, because a change of the rate changes a percentile
+#: by less than it changes the share of operations that exceed the limit.
 SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
 #: The largest change of an estimated capacity in one round, as a difference of logarithms.
 MOST_CHANGE = 0.15

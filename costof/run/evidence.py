@@ -18,9 +18,10 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
     `increase` is the change of the server's counters during the slice (measured window). A server without counters is
-    not checked. The server may count more connections than the client, because it also counts failed connections. In
-    addition, it may count two unfinished connections for each of the `workers`: one from the end of this slice, and one
-    from the end of the slice before. A slice without a successful operation has errors but no evidence.
+    not checked, and neither is a slice without a successful operation, because it has no evidence.
+
+    The server may count more connections than the client: it also counts failed connections, and for each of the
+    `workers` up to two unfinished connections, one from the end of this slice and one from the end of the slice before.
     """
     if answer.operations == 0:
         return None

@@ -207,9 +207,9 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which no figure uses, and choose the sizes of slices from the last of them.
+    """Run warm-up rounds, which no figure uses. From the last one, choose the sizes of later slices (measured windows).
 
-    A resumed run keeps the sizes that it had.
+    A size is a number of operations and a time limit. A resumed run keeps the sizes that it had.
     """
     slices: list[MeasuredSlice] = []
     operations = 0
@@ -231,7 +231,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, make --server-cpu reject CPU times that exceed what its cores can have used.
+    """If the servers run on this machine, reject CPU times from --server-cpu that its cores cannot have used.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """

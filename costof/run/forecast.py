@@ -108,10 +108,10 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) that are still to come, each as two shares of the budget: (0.5, 0.3).
+    """Return the interim analyses (looks) that are still to come, each as two shares of the budget, such as (0.5, 0.3).
 
-    A look is due when the first share of the budget is spent. The second share belongs to the look before it; it is 0
-    for the first look.
+    This look takes place when half of the budget is spent, and the look before it took place when 30 % were spent. The
+    second share is 0 for the first look.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

@@ -26,8 +26,8 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The name of the workload that loads records if the study also has TPC-C's warehouses. The workload `LOAD` then loads
-#: the warehouses.
+#: The name of the workload that loads records in a study that also has TPC-C's warehouses. In such a study, the
+#: workload named `LOAD` loads the warehouses.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -50,9 +50,9 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the load
-    generator's TLS library; '' for the installed one, and for other instruments. `variables` are its environment
-    variables.
+    `prefix` has the words that begin the process's command line if it runs on an emulated host (a network namespace),
+    such as 'nsenter'. `library` is the load generator's TLS library; '' for the installed one, and for other
+    instruments. `variables` are the process's environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -71,8 +71,8 @@ class Instruments:
     - `start_number`: the number of this start of the servers. Each start has other random data and keys.
     - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
       but no drivers.
-    - `members`: by instrument and arm, the servers ('address:port') that have answered: one, or several if several
-      hosts measure.
+    - `members`: the servers ('address:port') that have answered, by instrument and arm. If several hosts measure, each
+      may have connected to another server.
     - `able`: the arms that can be measured.
     """
 
@@ -186,7 +186,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send a measuring process its plan, without refused arms. Record which arms it can measure."""
+        """Send a measuring process the plan, without arms that it cannot measure. Record which arms it accepts."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -280,7 +280,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return a workload's name in the plan of a measuring process. It includes the arm's workers and options."""
+        """Return a workload's name for a measuring process: 'query x 4' if the arm has its own number of workers."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,

@@ -34,7 +34,7 @@ def describe_machine(service: Description) -> dict[str, Any]:
     }
 
 
-#: The seconds over which CPU time is measured. It is counted in ticks of 10 ms, so a shorter time would be too coarse.
+#: The seconds over which CPU time is measured. CPU time is counted in ticks of 10 ms, so a shorter time is too coarse.
 READING_SECONDS = 0.15
 #: The machine counts as busy before a run if other programs and the hypervisor use this share of its CPU time.
 BUSY_SHARE = 0.25
@@ -45,8 +45,8 @@ class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
     `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
-    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock. It changes if somebody sets
-    the time of day.
+    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock; this difference changes if
+    somebody sets the time of day.
     """
 
     seconds: float
@@ -77,8 +77,8 @@ def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.
     """Return a warning if other programs have kept the machine busy and still do.
 
     If `load` (the load average) exceeds the number of cores, the function also measures the CPU time of the next
-    `READING_SECONDS`, by calling `wait`. It warns only if both are high, because the load average stays high for
-    minutes after an earlier run.
+    `READING_SECONDS`, by calling `wait`. It warns only if load average and CPU time are both high, because the load
+    average stays high for minutes after an earlier run.
     """
     if load <= cores:
         return []
@@ -109,7 +109,7 @@ def _system() -> str:
 
 
 LATENCY_REQUEST = Path("/dev/cpu_dma_latency")
-#: The latency in microseconds that cores may need to wake up, as a 32-bit number: 0 keeps them awake.
+#: The maximum time in microseconds that a core may need to wake up, as a 32-bit number: 0 keeps all cores awake.
 NO_LATENCY = bytes(4)
 
 

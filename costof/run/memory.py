@@ -76,7 +76,7 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
     """Measure the arms of `group`, a part of the plan `idle`, and return their records.
 
-    The servers are started for these arms (a lab), or are the user's (a target).
+    In a lab, the servers are started for these arms. On a target, the user's own servers are measured.
     """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
@@ -136,8 +136,8 @@ def _parts(size: int) -> list[int]:
 def _standing_workload(plan: Plan) -> Workload:
     """Return a workload whose connections stay open and which has no given rate.
 
-    Its kind is that of a workload of the study which keeps connections open, such as 'ycsb', or else 'query' or
-    'request'.
+    Its kind is the first one in `STANDING` that a workload of the study has, such as 'ycsb'. If none has, the kind is
+    'request' for HTTP and 'query' for all other services.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))

@@ -84,14 +84,14 @@ class State:
     looks: Looks
     schedule: Schedule
     rates: Rates | None = None
-    """The rates of a sweep; None for any other run."""
+    """The rates of a sweep (a search for the capacity of each arm); None for any other run."""
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
     rounds: int = 0
 
     @property
     def comparable(self) -> bool:
-        """True if any protected arm and its control can both run. Otherwise, further rounds could not show a cost.
+        """True if at least one protected arm and its control can both run. If not, further rounds could show no cost.
 
         If the run has only a control, true if the control can run.
         """
@@ -170,7 +170,7 @@ def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether the service is lost for this arm, such as by a crashed tunnel. Record the loss when it is new."""
+    """Return whether the service is lost for this arm, for example because a tunnel crashed. Record a new loss."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))

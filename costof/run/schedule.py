@@ -19,13 +19,13 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections: one order per round. Each item follows every item equally often.
+    """Orders of a few items, such as protections: one order per round. All items follow an item equally often.
 
-    A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
-    an item with itself, occur equally often, up to a difference of one or two. An after-effect of a slice, such as a
-    filled cache, therefore affects all items alike and cancels in their differences. Such designs are called strongly
-    balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957, "Extra-period
-    Latin-square change-over designs").
+    A round has each item once and begins with the last item of the round before, so items also follow themselves. All
+    ordered pairs, such as (tls, plain) or (tls, tls), occur equally often, up to a difference of one or two. An
+    after-effect of a slice, such as a filled cache, therefore affects all items alike and cancels in their differences.
+    Such designs are called strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment";
+    Lucas 1957, "Extra-period Latin-square change-over designs").
 
     Fixed designs exist only for some numbers of items and rounds. Here each round instead uses the order that keeps the
     counts of pairs most even. Chance decides between equally good orders (minimization: Pocock & Simon 1975).
@@ -45,7 +45,7 @@ class BalancedOrders:
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
         # Count that the first item follows itself, because the round before ended with it. Count this also for a first
-        # item that was drawn at random, so that such items are balanced too.
+        # item that was drawn at random, so that all items are drawn equally often.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -73,8 +73,8 @@ class BalancedOrders:
 T = TypeVar("T")
 #: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget after which a run is analysed early. It ends if all effects on headline metrics (those that
-#: answer the question) have a verdict.
+#: Shares of the budget after which a run has an interim analysis (a look). The run ends at a look if all effects on
+#: headline metrics (those that answer the question) have a verdict.
 LOOKS = (0.3, 0.5)
 #: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
 #: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis

@@ -23,11 +23,11 @@ from costof.study.schema import SliceSize
 #: The maximum start-up time of a slice (measured window), as a share of the slice's time including start-up.
 MOST_START_UP = 0.1
 #: The maximum bias of a slice (measured window), as a share of the plan's precision. Effects are computed from the
-#: logarithms of slices' means. Such a logarithm is too low by half the mean's relative variance, which may differ
-#: between arms.
+#: logarithm of each slice's mean. This logarithm is on average too low by half the mean's relative variance. The bias
+#: does not cancel in an effect, because the variance may differ between arms.
 MOST_BIAS = 0.1
-#: The minimum length of a slice (measured window): five periods of 10 ms, in which a lab enforces CPU limits and the
-#: kernel counts CPU time.
+#: The minimum length of a slice (measured window): five times 10 ms, the period in which a lab enforces CPU limits and
+#: the kernel counts CPU time.
 SHORTEST_SECONDS = 0.05
 #: The minimum number of operations of each worker in a slice (measured window). One is not enough, because the arm that
 #: was measured before affects the first operation.
@@ -39,9 +39,9 @@ FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: At a fixed load (--load), a slice (measured window) lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice (measured window) that only its time limit should end.
+#: The limit on operations of a slice (measured window) that should end only at its time limit.
 UNLIMITED = 2**31
-#: In a slice (measured window) that only its time limit ends, the fastest arm may perform at most this multiple of the
+#: If a slice (measured window) ends only at its time limit, the fastest arm may perform at most this multiple of the
 #: planned operations.
 MOST_TIMES = 10
 
@@ -104,9 +104,9 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
     Slices (measured windows) keep their planned size if the number of rounds is fixed, or if their command line
-    contains a duration. Other slices are shortened only so far that the maximum number of rounds still fills the
-    budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that enough
-    connections are open at once.
+    contains a duration. Other slices are shortened, but not so far that the maximum number of rounds would end before
+    the budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that
+    enough connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -146,7 +146,8 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
 
     The factor is above 1 if the measured slices were too short.
     """
-    # Use the mean and not the median, because a slow factor makes the start-up of a few slices very long.
+    # Use the mean: if a factor takes seconds to change, only a few slices have a long start-up, and the median would
+    # ignore these slices.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
     # Use the median and not the mean, because one slow operation of a cold server would raise the mean.

@@ -93,8 +93,8 @@ def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
     """Return a context's name, such as 'us-eu' or 'us-eu, data-on-disk'.
 
-    The name has the distance if the run has several distances. For any other context factor, it has the factor and the
-    level if the level differs from that in the run's first context.
+    The name contains the distance if the run has several distances. It contains any other context factor with its
+    level, such as 'data-on-disk', if the level differs from the level in the run's first context.
     """
     parts = []
     for name, level in shared.items():
@@ -158,7 +158,7 @@ def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) ->
     """Return whether the labels of arms must name the factor `name`, for which the user chose `levels`.
 
     They must if the user chose a single level that is not the first of the default levels. They never name the main
-    factor, a context factor (such as the distance), or the level `AS_SERVED`.
+    factor (the protection), a context factor (such as the distance), or the level `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]

@@ -1,4 +1,4 @@
-"""The command that repeats a run: its study, arms, load, number of rounds and order."""
+"""The command that repeats a run, with the same study, arms, load, number of rounds and order of measurements."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def command_line(plan: Plan, rounds: int) -> str:
     words += [*_load(plan)]
     words += ["--client", plan.client] if plan.client is not None else []
     words += ["--hosts", plan.hosts] if plan.hosts is not None else []
-    # On a target, --memory also needs --server-memory, whose command the plan does not store completely: it leaves out
-    # what may be a password.
+    # On a target, leave out --memory, because it needs --server-memory COMMAND. The plan does not store this command
+    # completely, since it may contain a password.
     words += ["--memory", str(plan.memory)] if plan.memory and plan.target is None else []
     words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
     return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])

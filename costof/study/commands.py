@@ -23,7 +23,7 @@ OPTIONAL_FIELDS = {
 #: Default seconds of a slice (a measured window). The first number is for a program that takes a duration, the second
 #: for a program that runs repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
-#: So many runs that no slice (measured window) reaches this limit. Each slice therefore ends after its seconds.
+#: The limit on runs in a slice (measured window). It is so high that each slice ends after its seconds instead.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {

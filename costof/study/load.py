@@ -166,8 +166,8 @@ def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
     """Return the load that the options describe, or None if no load option is used.
 
     Raises `BAD_RATE`, `BAD_TIME` and `BAD_NUMBER`. Raises `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` for options that
-    do not go together. Raises `NO_LOAD` for a study that opens no connections. For commands, raises `RATE_WITHOUT_LOAD`
-    and `NO_RATE`.
+    do not go together. Raises `NO_LOAD` for a study that opens no connections. Raises `RATE_WITHOUT_LOAD` and `NO_RATE`
+    for a study of commands.
     """
     options = {name for name, value in requested.options.items() if value is not None}
     if study.service.kind == COMMAND:
@@ -189,7 +189,7 @@ def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
 
 
 def takes_rate(study: Study) -> bool:
-    """Return whether a command of the study has the placeholder {rate} that no level fills in."""
+    """Return whether a command of the study needs a rate: it contains {rate}, and no level sets a value for {rate}."""
     levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
     if any(RATE in level.set for level in levels):
         return False
@@ -257,8 +257,8 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: A slice (a measured window) at a load is so long that this many connections or operations arrive in it on average.
-#: Its length is limited to between the two numbers of seconds.
+#: The length of a slice (measured window) at a given load. On average, `OPERATIONS_IN_SLICE` connections or operations
+#: arrive in it. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"

@@ -221,7 +221,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control if the arm is its replicate, or else the arm itself."""
+        """Return the control if the arm is its replicate (identical copy), or else the arm itself."""
         return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:
@@ -457,8 +457,8 @@ def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) ->
 def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> Study:
     """Return the study with defaults that a target supports.
 
-    Removes levels of the main factor that the target does not support from defaults and profiles, and adds levels that
-    only a target has. Levels that the user names stay.
+    The function changes the default levels of the main factor, also in profiles. It removes levels that the target does
+    not support, and adds levels that only a target has. It does not affect levels that the user names.
     """
     name = study.main_factor
     factor = study.factors[name]

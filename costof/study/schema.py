@@ -112,7 +112,7 @@ class Published(Model):
         return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
 
 
-#: The text that stands for the level's name in the field `each` of a factor, which has the effects of every level.
+#: A placeholder for the level's name in `Factor.each`, which describes the effects that all levels have in common.
 LEVEL = "{level}"
 
 
@@ -162,7 +162,7 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
 
 
 def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Merge the settings of a single level. The transport is plain if the level sets none."""
+    """Return the settings of an arm with only one level. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
@@ -212,7 +212,7 @@ class Level(CommandLevel):
 
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
-    """Return whether an arm of these levels fulfils the condition `when`."""
+    """Return whether an arm of these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
     return all(levels.get(factor) in allowed for factor, allowed in when.items())
 
 

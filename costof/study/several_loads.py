@@ -19,9 +19,9 @@ LOAD = "load"
 #: The number of loads that are measured for a range (`--load 100/s..300/s`) without a limit on latency.
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
-#: A slice (measured window) is so long that this many connections or operations arrive in it on average at the lowest
-#: load. Its length is limited to between the two numbers of seconds. Slices are shorter than in a run at a single load,
-#: because each round has a slice of each arm at each load.
+#: The length of a slice (measured window). On average, `OPERATIONS_IN_SLICE` connections or operations arrive in it at
+#: the lowest load. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`. These limits
+#: are lower than for a run at a single load, because here each round has a slice of each arm at each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
 #: Seconds that a slice (measured window) takes in addition to its measured time, used to estimate how long a run takes
 #: until a verdict.
@@ -31,8 +31,10 @@ OVERHEAD_SECONDS = 0.5
 def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> list[float]:
     """Return the loads that --load lists, in ascending order; [] if --load is a single load.
 
-    A range without a limit on latency stands for loads at equal ratios. For a range with a limit on latency, return [],
-    because such a run searches for the capacity (`sweep.py`). Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
+    A range without a limit on latency stands for several loads at equal ratios, such as 100, 200 and 400. For a range
+    with a limit on latency, return [], because such a run searches for the capacity (`sweep.py`).
+
+    Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
     """
     text = requested.rate or ""
     if split_range(text) is not None:

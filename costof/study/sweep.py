@@ -29,7 +29,7 @@ from costof.study.load import (
 from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
-#: The largest relative cost that counts as none.
+#: The largest relative cost that counts as no cost.
 MARGIN = 0.05
 RANGE_SIGN = ".."
 #: The minimum ratio of the upper end of a range to its lower end. Within a narrower range there is nothing to search.
@@ -137,9 +137,10 @@ class Sweep(Model):
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
 
-        For a limit on the latency of new connections, the delay is the limit plus a part of the slice's length: twice
-        the share of connections that may exceed the limit. When an arrival is so late, more than this share exceeds the
-        limit. For other limits, the delay is half the slice's length, which means overload.
+        If the limit is on the latency of new connections, the delay is the limit plus 2 * share * length. `share` is
+        the share of connections that may exceed the limit (0.01 for a p99), and `length` is the slice's length. When an
+        arrival is so late, more than this share exceeds the limit. For other limits, the delay is half the slice's
+        length, which means overload.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2

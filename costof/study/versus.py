@@ -258,8 +258,8 @@ def _with_unused(filled: str, pattern: str, parameters: Mapping[str, str]) -> st
 def _one_for_each(option: str, texts: Sequence[str], comparison: Comparison, number: int) -> list[str]:
     """Return a text for each of `number` commands. `texts` has one text for all commands, or one for each.
 
-    A command with parameters stands for several commands; `texts` may also have one text for each command as the user
-    gave it. Raises `NOT_ONE_FOR_EACH`.
+    A command of the user with parameters, such as 'make -j{n}', counts as several commands. `texts` may also have one
+    text for each command of the user. Raises `NOT_ONE_FOR_EACH`.
     """
     given, references = len(comparison.commands), 0 if comparison.reference is None else 1
     if len(texts) < 2:
@@ -286,7 +286,7 @@ def _level(comparison: Comparison, each: Benchmark, made: Sequence[Benchmark]) -
 
 
 def _step(comparison: Comparison, line: str) -> str:
-    """Return a line that is not measured, such as --prepare. A shell runs the line, unless --shell=none is set."""
+    """Return the command line of an unmeasured step, such as --prepare. It calls a shell unless --shell=none is set."""
     shell = _shell(comparison.shell or "default")
     if not line.strip():
         return ""
@@ -313,7 +313,7 @@ def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> d
 
 
 def _profiles(comparison: Comparison, once: bool) -> dict[str, dict[str, Any]]:
-    """Return profiles in which each command runs once in a round. Without warm-up runs they have no warm-up round."""
+    """Return profiles in which each command runs once in a round. Warm-up runs add a warm-up round."""
     seconds = comparison.seconds or (DEFAULT_SECONDS if once else REPEATED_SECONDS)
     return {
         name: {
@@ -343,6 +343,6 @@ def _labels(commands: Sequence[str]) -> list[str]:
 def _shortened(words: str) -> str:
     """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
 
-    The quotation marks keep a sentence that begins with the label from capitalizing the command.
+    Because of the quotation marks, the command is not capitalized at the beginning of a sentence.
     """
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

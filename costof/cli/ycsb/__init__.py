@@ -53,7 +53,7 @@ def ycsb(
     opened = open_database(database, properties, job.table)
     _warn_of_unused(properties, opened, [f"-{name.replace('_', '-')}" for name, value in java_options.items() if value])
     has_records = opened.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
-    # A load must not mix its records with existing records, and a run needs the records that a load has written.
+    # The phase `load` must not mix its records with existing records. The phase `run` needs the records of a load.
     if job.phase == "load" and has_records and not job.grows:
         raise CostofError(ErrorText.YCSB_TABLE_OCCUPIED, table=job.table, target=opened.shown)
     if job.reads and not has_records:

@@ -87,7 +87,7 @@ CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: The maximum duration of a job without a limit. costof waits for its end with select(), which allows 2**31 ms.
+#: The maximum duration of a job without a limit. It must be below 2**31 ms, the maximum timeout of select().
 NO_LIMIT_SECONDS = 14 * 86_400
 
 
@@ -229,10 +229,10 @@ def core_workloads() -> dict[str, Properties]:
 
 
 def read_properties(files: Sequence[str], assignments: Sequence[str], options: Mapping[str, str]) -> Properties:
-    """Read a command line like YCSB's client (site.ycsb.Client.parseArguments).
+    """Return the properties that a command line sets, by the rules of YCSB (site.ycsb.Client.parseArguments).
 
-    Later files override earlier ones, `-p` overrides files, and `options` (`-threads`, `-target`), which are properties
-    too, override `-p`. Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
+    Later files override earlier files. `assignments` (`-p`) override all files. `options`, the properties set by
+    `-threads` and `-target`, override both. Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
     """
     properties: Properties = {}
     for file in files:
@@ -240,7 +240,7 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            # The message does not quote the text, which may be a password without its property's name.
+            # Do not quote the text: it may be a password whose property name the user has forgotten.
             raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)
@@ -267,7 +267,8 @@ _REDIS = "redis.host=HOST and -p redis.port=PORT"
 _REDIS_LOG_IN = "redis.password=PASSWORD (YCSB's binding logs in as the default user)"
 _REDIS_TLS = "redis.host=HOST (YCSB's binding does not support TLS; `costof run redis-tls` measures it)"
 _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
-#: Replacements of go-ycsb's properties, by the prefix of their names.
+#: Maps go-ycsb's properties to the properties of YCSB that replace them. The first key is the prefix of the property,
+#: such as 'mysql' in 'mysql.host', and the second key is the rest.
 _REPLACEMENTS = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
     "pg": {**dict.fromkeys(("host", "port", "db"), _POSTGRESQL), "sslmode": f"{_POSTGRESQL}?sslmode=MODE", **_JDBC},

@@ -1,8 +1,8 @@
 """Measurement with well-known load generators, such as pgbench and sysbench: one module for each program.
 
 Each module defines a `CLIENT`: the program's command line, its tests, and a function that returns the options,
-environment variables and files with which the program connects to a server as an arm (measured variant) requires. Arms
-for which the program lacks an option, such as a fixed TLS version, are left out.
+environment variables and files for an arm (a measured variant, such as TLS 1.3). If the program lacks an option that an
+arm needs, such as one for the TLS version, the arm is left out.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def http_url(endpoint: Endpoint, path: str) -> str:
 def closing_headers(requests_per_connection: int | None) -> list[str]:
     """Return the request headers that make the server close a connection after `requests_per_connection` requests.
 
-    None means that connections stay open, and returns []. Raises `UnsupportedArmError` for more than one request,
-    because "Connection: close" closes the connection after the first.
+    For None, which means that connections stay open, return []. Raises `UnsupportedArmError` for more than one request,
+    because "Connection: close" closes the connection after the first request.
     """
     if requests_per_connection is None:
         return []

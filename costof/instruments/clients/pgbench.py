@@ -1,4 +1,4 @@
-"""PostgreSQL's pgbench.
+"""pgbench, the load generator of PostgreSQL: its tests, and its options and environment variables for an arm.
 
 Connection settings are passed as environment variables (https://www.postgresql.org/docs/current/libpq-envars.html).
 """

@@ -1,4 +1,4 @@
-"""One arm (variant) of a study of commands: its measured programs, and the commands that apply, verify and undo it."""
+"""An arm (variant) of a study of commands: the measured programs, and commands that apply, verify and undo settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
 class StepError(Exception):
-    """An arm cannot be measured: its program or secret is missing, or a command that applies or verifies it failed."""
+    """An arm cannot be measured: a program or secret is missing, or its settings could not be applied or verified."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
@@ -52,7 +52,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A proof command failed, or its output does not match. The arm's settings are perhaps not in effect."""
+    """A command that checks whether the arm's settings are in effect has failed, or has printed unexpected output."""
 
 
 class AroundError(Exception):
@@ -112,7 +112,7 @@ class Runs:
 
 
 class Arm:
-    """One arm of a study of commands, with functions that apply, verify, measure and undo it."""
+    """One arm of a study of commands. Its functions apply, verify and undo its settings, and measure its programs."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
@@ -131,7 +131,7 @@ class Arm:
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def check(self) -> None:
-        """Raise `StepError` if a program is missing, or if the arm's levels cannot be applied or verified."""
+        """Raise `StepError` if a program is missing, or if the arm's settings cannot be applied or verified."""
         for program in self.settings.programs.values():
             if shutil.which(program.argv[0], path=self.environment.get("PATH")) is None:
                 raise StepError("command_missing", f"there is no program '{program.argv[0]}'")
@@ -159,7 +159,7 @@ class Arm:
                 raise UndoError(failures)
 
     def verify(self) -> None:
-        """Run the proof commands. Raises `NotVerifiedError` if a proof fails."""
+        """Run the commands that check the arm's settings. Raises `NotVerifiedError` if a setting is not in effect."""
         for proof in self.settings.proofs:
             failure, output = self._step(proof.argv, STDIN, keep_children=False)
             if failure:
@@ -224,7 +224,7 @@ class Arm:
             raise AroundError(f"the {name} command failed: {failure}; append '|| true' if it may fail")
 
     def _run(self, program: Program, runs: Runs, iteration: str = "") -> None:
-        """Run the program once, between its `prepare` and its `conclude`. Raises `AroundError` if one of them fails."""
+        """Run `prepare`, the program and `conclude`. Raises `AroundError` if `prepare` or `conclude` fails."""
         if program.prepare:
             self._around("prepare", program.prepare, program.timeout_seconds, STDIN, program.directory)
         self._run_program(program, runs, iteration)
@@ -313,8 +313,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    A command's peak memory is known only if it is higher. Between fork and exec a child shares this process's memory,
-    so the kernel never reports a lower peak for it.
+    The peak memory of a command is known only if it is higher than this value. Between fork and exec, the command's
+    process shares the memory of this process, so the kernel never reports a lower peak for the command.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -372,7 +372,7 @@ def rate_names(program: Program) -> list[str]:
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:
-    """Return a note for the user if the report lacks a count of failures that the program can count; else None."""
+    """Return a note for the user if a report lacks the number of failures, which the program can count; else None."""
     if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
         return None
     return f"the report of {reader(program.read).program} does not say how many operations failed"

@@ -18,7 +18,7 @@ from costof.messages.answers import COPY_OF_ITSELF
 
 #: Default timeout, for commands that are not measured, such as those that change settings before a measurement.
 STEP_SECONDS = 60.0
-#: Maximum wait for a command to end after SIGTERM. Then it gets SIGKILL.
+#: Seconds from SIGTERM until a command that has not ended gets SIGKILL.
 GRACE_SECONDS = 1.0
 #: Interval between checks whether the output is larger than `MOST_OUTPUT`.
 LOOK_SECONDS = 1.0
@@ -208,7 +208,7 @@ _PARENT_GONE = "its parent has ended"
 
 
 def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Wait until the process has ended. End it at the deadline, if the pipe `parent` closes, or after too much output.
+    """Wait until the process has ended. End it at the deadline, if the pipe `parent` closes, or if it writes too much.
 
     Return why this function ended the process; None if the process ended by itself.
     """
@@ -296,7 +296,7 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return, by pid, the names of the running processes that ended commands have left to this process (a subreaper).
+    """Return, by pid, the names of running processes that this process (a subreaper) inherited from ended commands.
 
     Call it only while no command runs, because it reaps every child that has ended.
     """
@@ -331,7 +331,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return the last line of the error output, or of the output if there are no errors: ': connection refused'.
+    """Return ': ' and the last line of the error output or, if that is empty, of the output.
 
     Return '' if both are empty.
     """

@@ -72,7 +72,7 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Set up all arms. Apply each arm once to verify that it works, and undo it. Return the `ready` answer.
+        """Set up all arms. Apply the settings of each arm once, verify them and undo them. Return the answer `ready`.
 
         Raises `AroundError` if a `setup` command fails. An arm that does not work has an error in the answer.
         """
@@ -105,9 +105,9 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice (measured window). Return the answer, which never has an error.
+        """Verify the settings of the next slice's arm. Return the answer, which never has an error.
 
-        If the arm cannot be verified, the answer to the next slice has the error.
+        If the settings cannot be verified, the answer to the next slice (measured window) has the error.
         """
         try:
             self.arms[order.arm].verify()
@@ -119,8 +119,8 @@ class Runner:
     def slice(self, order: SliceOrder) -> dict[str, Any]:
         """Measure a slice (one measured window). Return the answer.
 
-        The arm is verified before and after. If `opens_ns` is set, `prepare` must already have verified it. Raises
-        `OrderError`, and `UndoError` if the arm's levels cannot be undone.
+        The arm's settings are verified before and after the measurement. If `opens_ns` is set, `prepare` must already
+        have verified them. Raises `OrderError`, and `UndoError` if the settings cannot be undone.
         """
         arm = self.arms[order.arm]
         program = arm.settings.programs[order.workload].at_rate(order.per_second)
@@ -153,8 +153,8 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # If the arm could not be applied or verified, nothing ran, and the times of the first beginning and the
-            # last end are None.
+            # If the arm's settings could not be applied or verified, no command ran, so the times at which the first
+            # one began and the last one ended are None.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -203,7 +203,7 @@ class Runner:
 def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    `opener` decrypts the first message, if it is not None. The function adds the folders that it creates to `folders`,
+    If `opener` is not None, it decrypts the first message. The function adds the folders that it creates to `folders`,
     and the arms' cleanup to `ending`. The caller must remove the folders and close `ending`. Raises `OrderError`.
     """
     runner: Runner | None = None

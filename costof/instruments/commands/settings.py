@@ -32,7 +32,7 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the duration of the measured window (slice) in seconds, the planned operations a second, and
 #: the path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` if slices (measured windows) have different rates. It leaves '{rate}' in the
+#: The value of the placeholder `rate` if slices (measured windows) have different rates. Then '{rate}' stays in the
 #: command, and `Program.at_rate` replaces it for each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
@@ -61,7 +61,7 @@ class Proof(Model):
 class CommandLevel(Model):
     """What a level (one value of a varied factor, such as `transport = "tls"`) changes in the commands of its arms.
 
-    An arm combines one level of each factor, and all of them apply to its commands.
+    An arm combines one level of each factor, and all of these levels change its commands.
     """
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
@@ -178,9 +178,9 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program itself measures for a fixed time. It then runs once in each slice.
+        """Return whether the program runs only once in each slice (measured window).
 
-        Its run time is not a result and is not reported.
+        Such a program itself measures for a fixed time, so its run time is not a result and is not reported.
         """
         return self.once or f"{{{SECONDS}}}" in self.run
 
@@ -360,7 +360,7 @@ def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
     """Fill in a line's placeholders, then split it into arguments.
 
-    In this order, the value of a placeholder can be several arguments or none.
+    Because the line is split last, the value of a placeholder can become several arguments or none.
     """
     text = words.fill(line)
     try:

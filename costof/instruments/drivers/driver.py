@@ -125,7 +125,7 @@ def environment(transport: Transport) -> dict[str, str]:
 
 def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
     """Answer costof's messages on standard input until it closes. Return the exit status, 0."""
-    # The kernel then kills this process when its parent ends, even if the parent was killed with SIGKILL.
+    # Let the kernel kill this process when its parent ends, even if the parent was killed with SIGKILL.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     plan: Plan | None = None
     driver: ApplicationDriver[Any] | None = None

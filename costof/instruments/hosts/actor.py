@@ -41,8 +41,8 @@ class HostActor:
 
     def __init__(self) -> None:
         if "RAY_RAYLET_PID" in os.environ:
-            # If its parent ends (raylet, Ray's process on this host), the kernel then kills this process. Otherwise it
-            # could go on and keep the host busy.
+            # Let the kernel kill this process when its parent ends (raylet, Ray's process on this host). Otherwise this
+            # process could go on and keep the host busy.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._instrument_name = "instrument"

@@ -32,8 +32,8 @@ QUIET = {
 #: clients. If one of them answers without a token, everybody may run code on the cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
-#: The maximum number of attempts to connect, and the error text after which to try again. Ray's proxy forks a server
-#: for each client, and gRPC may crash in the fork (ray#63202).
+#: The maximum number of attempts to connect, and the error text after which to try again. An attempt may fail by
+#: chance: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202).
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
 #: Number of calls to read a host's clock. Only the fastest call counts, since delays make the others less exact.
 CALLS = 16
@@ -290,9 +290,9 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
 
     Return the duration of the slowest call in nanoseconds.
 
-    There are `CALLS` rounds, and in each round all hosts are called concurrently. For each host only its fastest call
-    counts. The host's clock was read somewhere during the call, so half of the call's duration is the maximum error. In
-    each round another host is called last and its answer is read first, so that its call waits for no other host.
+    All hosts are called concurrently, `CALLS` times. For each host only its fastest call counts. The host's clock was
+    read somewhere during the call, so half of the call's duration is the maximum error. Each time, another host is
+    called last and its answer is read first, so that its call waits for no other host.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

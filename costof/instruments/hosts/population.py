@@ -60,12 +60,11 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
-#: passed.
+#: Extra seconds for a host's answer, beyond the length of the slice (measured window) and the timeout of its last
+#: operation.
 PATIENCE_SECONDS = 15.0
-#: The hosts begin a slice (measured window) at an instant in the near future, by which all of them have received their
-#: order. The time until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is
-#: longer.
+#: How long before the beginning of a slice (measured window) the hosts get their orders, so that all of them can begin
+#: at the same time. It is `SOONEST_NS` or, if that is longer, `CALLS_AHEAD` times the duration of the slowest call.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
@@ -91,8 +90,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the others start
-        #: again, but only after they have finished this slice.
+        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the remaining
+        #: hosts finish this slice before they start again.
         self._patience = 0.0
 
     def start(self) -> None:
@@ -336,7 +335,7 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    # The kernel then kills this process when its parent ends, and Ray ends the actors.
+    # Let the kernel kill this process when its parent ends. Ray then ends the actors on the hosts.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
     # of the original standard output.

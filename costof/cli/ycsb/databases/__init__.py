@@ -51,8 +51,8 @@ class Database(ABC):
     def holds_records(self, fields: int) -> bool:
         """Return whether the table contains records. Raises `CostofError` if it cannot be read.
 
-        `fields`: the number of fields of a record. If the table is missing, the error suggests a CREATE TABLE with so
-        many.
+        `fields`: the number of fields of a record. If the table is missing, the error suggests a CREATE TABLE
+        with this number of fields.
         """
 
     def unused_options(self) -> list[str]:

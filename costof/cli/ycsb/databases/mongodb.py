@@ -116,7 +116,7 @@ class MongodbDatabase(Database):
         if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
             raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
         if journaled or not (text is None or text == "majority" or text.isdigit()):
-            # Measuring with another write concern would answer another question.
+            # Raise an error instead of using another write concern: the user would get the cost of another durability.
             raise CostofError(
                 ErrorText.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )

@@ -26,7 +26,7 @@ Place = str | tuple[str, ...]
 #: A regular expression for a decimal number such as '12.5' or '1e-3', with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: Matches a line up to its first '{' or '[', where JSON may begin. It may also be a bracket in a log line.
+#: Matches a line up to its first '{' or '[', where JSON may begin. Log lines may contain these brackets too.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
 #: Limits the search for JSON: all failed attempts together may read at most this many times the length of the output.
 #: Without a limit, an output with many brackets could take minutes.

@@ -1,7 +1,7 @@
 """BenchBase: requests a second, and latency, from the `*.summary.json` in its folder of results.
 
 Tested with commit d2ff90f (https://github.com/cmu-db/benchbase, ResultWriter.writeSummary). Times are in us. Goodput is
-the number of committed transactions a second. BenchBase includes transactions outside the measured time in it.
+the number of committed transactions a second. BenchBase's goodput includes transactions outside the measured time.
 """
 
 from __future__ import annotations

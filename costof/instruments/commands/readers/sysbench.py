@@ -40,8 +40,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")
     if "events_per_second" not in figures:
-        # sysbench 1.0 prints no rate for the tests fileio, threads and mutex, and 1.1 none for fileio. Compute it from
-        # the number of events. For fileio, 1.1 does not print this number either, so add up reads, writes and fsyncs.
+        # sysbench 1.0 prints no rate for the tests fileio, threads and mutex. Compute it from the number of events.
+        # sysbench 1.1 prints neither the rate nor the number of events for fileio, so add up reads, writes and fsyncs.
         kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
         transferred = sum(figures.get(name, 0.0) for name in kinds)
         figures["events_per_second"] = events / seconds if events and seconds else transferred
