@@ -14,10 +14,10 @@ from costof import __version__
 from costof import format as fmt
 from costof.format import Text
 from costof.report import markdown
+from costof.report.key_figures import interval_verdict
 from costof.report.palette import VERDICT_COLOURS
 from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
 from costof.report.sections.memory import CLIENTS, size_text, sized
-from costof.report.summary import interval_verdict
 from costof.results.index import Index, verdict_words
 from costof.results.memory import ArmMemory
 from costof.results.models import Arm, Effect, Metric

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from costof import format as fmt
 from costof.report import versions
+from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.sections.costs import cost_clause
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
-from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
+from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study

@@ -32,11 +32,12 @@ from costof.report.blocks import (
     Part,
 )
 from costof.report.how_sure import how_sure
+from costof.report.key_figures import first_of_each_arm
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
-from costof.report.summary import BREAK_EVEN, ROUNDS, first_of_each_arm, summary
+from costof.report.summary import BREAK_EVEN, ROUNDS, summary
 from costof.results.core import build_core
 from costof.results.index import Index
 from costof.results.ledger import Ledger

@@ -14,8 +14,9 @@ from typing import Literal
 from costof.format import Text
 from costof.report.canvas import Legend, Sheet
 from costof.report.how_sure import Check
+from costof.report.key_figures import KeyFigure
 from costof.report.plots import Series
-from costof.report.summary import KeyFigure, Summary
+from costof.report.summary import Summary
 from costof.statistics.estimate import Verdict
 
 

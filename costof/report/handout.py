@@ -8,9 +8,9 @@ from html import escape as escape_xml
 from costof import format as fmt
 from costof.report.blocks import Handout
 from costof.report.canvas import BOLD, text_width
+from costof.report.key_figures import MOST_TILES, KeyFigure, first_of_each_arm
 from costof.report.markdown import escape
 from costof.report.palette import COLOURS, VERDICT_COLOURS
-from costof.report.summary import MOST_TILES, KeyFigure, first_of_each_arm
 from costof.statistics.estimate import Estimate
 
 HANDOUT_FILE = "costof-{run}"

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Model
-from costof.report.summary import CORES, KeyFigure, rounds_in_words
+from costof.report.key_figures import CORES, KeyFigure, rounds_in_words
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 

@@ -40,8 +40,9 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.how_sure import Check
+from costof.report.key_figures import KeyFigure
 from costof.report.plots import legend, plot
-from costof.report.summary import BESIDE_VERDICT, KeyFigure
+from costof.report.summary import BESIDE_VERDICT
 from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112

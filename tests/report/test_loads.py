@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from costof.report import analyse, render_html, render_markdown
+from costof.report.key_figures import CORES
 from costof.report.result import Result
 from costof.report.sections.load import SECTION
-from costof.report.summary import CORES, verdict_sentence
+from costof.report.verdict_sentence import verdict_sentence
 from costof.results.index import Index
 from costof.results.limits import State, outcomes
 from costof.statistics.estimate import Verdict

@@ -15,9 +15,11 @@ from costof import format as fmt
 from costof.report import document, render_markdown
 from costof.report.handout import card
 from costof.report.how_sure import Check, how_sure
+from costof.report.key_figures import CORES, KeyFigure, first_of_each_arm
 from costof.report.sections import section_spec
 from costof.report.sections.mitigations import SECTION as MITIGATIONS
-from costof.report.summary import CORES, KeyFigure, first_of_each_arm, summary, verdict_figures, verdict_sentence
+from costof.report.summary import summary
+from costof.report.verdict_sentence import verdict_figures, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names

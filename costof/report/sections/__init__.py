@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from costof.errors import CostofError, ErrorText
 from costof.report.blocks import Block, Part
-from costof.report.summary import KeyFigure
+from costof.report.key_figures import KeyFigure
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run

@@ -15,10 +15,10 @@ from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.report.blocks import HTML, Block, Figure, Paragraph, Plot, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, decades, log
+from costof.report.key_figures import KeyFigure, of_effect
 from costof.report.palette import colour_of
 from costof.report.plots import Series
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, of_effect
 from costof.results.capacity import keeps_limit, observation
 from costof.results.index import Index, Lead
 from costof.results.models import Arm, Core, Sentence

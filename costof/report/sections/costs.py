@@ -26,8 +26,8 @@ from costof.report.blocks import (
     Row,
     Table,
 )
+from costof.report.key_figures import KeyFigure, of_effect, uneven_lines
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, of_effect, uneven_lines
 from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict

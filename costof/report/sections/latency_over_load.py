@@ -13,10 +13,11 @@ from costof import format as fmt
 from costof.model import Finite, Model
 from costof.report.blocks import HTML, Block, Figure, Paragraph, Plot, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, decades, grid, log
+from costof.report.key_figures import KeyFigure, of_effect
 from costof.report.palette import colour_of
 from costof.report.plots import Series
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, of_effect, verdict_sentence
+from costof.report.verdict_sentence import verdict_sentence
 from costof.results.index import Index, Lead
 from costof.results.load import carried_loads
 from costof.results.metrics import NS_PER_UNIT

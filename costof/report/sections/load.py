@@ -17,8 +17,8 @@ from costof.format import Text
 from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
+from costof.report.key_figures import CORES, KeyFigure, interval_verdict, of_effect, rounds_in_words
 from costof.report.sections import Section, sentences
-from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect, rounds_in_words
 from costof.results.disturbances import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord

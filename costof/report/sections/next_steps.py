@@ -12,8 +12,8 @@ from pathlib import Path
 
 from costof import format as fmt
 from costof.report.blocks import TEXT, Block, Bullets
+from costof.report.key_figures import KeyFigure
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure
 from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict

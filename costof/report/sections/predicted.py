@@ -19,8 +19,8 @@ from costof.format import Text
 from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
+from costof.report.key_figures import KeyFigure, interval_verdict, uneven_lines
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, interval_verdict, uneven_lines
 from costof.results.changes import Change
 from costof.results.index import Index
 from costof.results.load import round_trip_to_target_ms

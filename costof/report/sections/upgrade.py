@@ -15,8 +15,8 @@ from costof import format as fmt
 from costof.format import Text
 from costof.model import Model
 from costof.report.blocks import Block, Paragraph, Table
+from costof.report.key_figures import KeyFigure
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure
 from costof.results.index import Index, in_view
 from costof.results.models import Core, Sentence
 from costof.results.run import Run

@@ -23,6 +23,7 @@ from costof.report.blocks import (
     Table,
 )
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
+from costof.report.key_figures import CONNECTION, CORES, OPERATION, KeyFigure, interval_verdict
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
 from costof.report.sections.cost_model.calculator import (
@@ -44,7 +45,6 @@ from costof.report.sections.cost_model.model import (
     Prediction,
     cost_model,
 )
-from costof.report.summary import CONNECTION, CORES, OPERATION, KeyFigure, interval_verdict
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
