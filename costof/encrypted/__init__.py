@@ -13,8 +13,8 @@ a column (the gateway's role `opaque`), the column's values are returned as ciph
 
 `must_be_encrypted=["shop.people.name"]` lists columns as 'database.table.column'. An alias of the table or of the
 column in a query does not hide the column. If a listed column arrives unencrypted, `EncryptionError` is raised.
-Possible causes: a rule of the gateway was removed, somebody between gateway and client removed the encryption
-parameters, or the connection bypasses the gateway.
+Possible causes: a rule of the gateway was removed, the connection bypasses the gateway, or somebody between gateway
+and client removed the encryption parameters that the gateway adds to each result set.
 
 `close` erases the master keys, so a closed connection cannot be opened again.
 """
@@ -211,7 +211,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection: the next query on it would read the remaining rows of this result as its own."""
+        """Close the connection. Otherwise the next query would take the unread rows of this result for its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

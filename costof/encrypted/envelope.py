@@ -110,9 +110,10 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """Return the associated data (as in AEAD) with which the values of this column are authenticated.
+        """Return the associated data (as in AEAD, RFC 5116) with which the values of this column are authenticated.
 
-        `names` are the original names of database, table and column, without aliases.
+        `row_format` is the format of the rows in which the values arrive. `names` are the original names of database,
+        table and column, without aliases.
         """
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)

@@ -102,14 +102,15 @@ class Authority:
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Issue a certificate of each kind, such as 'rsa-2048'. Return the paths of the PEM files by kind."""
+        """Call `issue` for each kind of key, such as 'rsa-2048'. Return the paths of the PEM files by kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
         """Write a server's key, certificate and chain into one PEM file with mode 0600. Return its path.
 
-        `names` are DNS names and IP addresses. The certificate is valid for servers and clients, since members of a
-        cluster connect to each other. A negative `valid_for` makes an expired certificate (for tests).
+        `label` becomes the certificate's common name and the beginning of the file's name. `names` are DNS names and IP
+        addresses. The certificate is valid for servers and clients, since members of a cluster connect to each other. A
+        negative `valid_for` makes an expired certificate (for tests).
         """
         key_kind, _, length = kind.partition(CHAIN)
         issuers = self._issuers(key_kind, int(length or 1) - 1)

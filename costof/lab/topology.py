@@ -34,7 +34,7 @@ class Topology(Resource):
         self._evidence: list[LinkEvidence] = []
 
     def _open(self, stack: ExitStack) -> None:
-        """Create hosts and links. Raises `LAB_FAILED`, and `NEEDS_ROOT` if a distance needs root."""
+        """Create hosts and links. Raises `LAB_FAILED`, and `NEEDS_ROOT` if a link's delay requires root."""
         stack.enter_context(self._network)
         self._make()
 

@@ -29,7 +29,11 @@ class Leftover:
 
 
 class Leftovers(ABC):
-    """The leftovers on one server. Databases without an intact marker are removed only if they are empty."""
+    """The leftovers on one server.
+
+    A run writes a marker (a record of what it creates) into its database. Databases without an intact marker are
+    removed only if they are empty.
+    """
 
     #: URL schemes of the servers that this class handles.
     schemes: ClassVar[Collection[str]]

@@ -129,7 +129,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name such as 'on-1': mode and paranoia level. Rules that differ only in their directives share it."""
+        """The mode and the paranoia level, such as 'on-1'. Rules with different directives may have the same name."""
         return f"{self.engine.lower()}-{self.paranoia}"
 
 

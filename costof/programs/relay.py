@@ -59,7 +59,8 @@ class Spells(Model):
 class Warming(Model):
     """A simulated cold cache.
 
-    When requests move to a port (`Entrance`) with another `state`, the first `requests` of them wait `added_ns` longer.
+    When a request comes to a port (`Entrance`) whose `state` differs from that of the port of the request before, then
+    this request and the next ones, `requests` in all, wait `added_ns` longer.
     """
 
     requests: int

@@ -73,8 +73,9 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host,
-    #: except in runs that also have far clients. The figures of these two kinds of runs are not comparable.
+    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host in
+    #: runs without clients at longer round-trip times. Figures of runs with and without such clients then cannot be
+    #: compared.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -128,7 +129,7 @@ class LabServer(ABC):
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
 
         They are read right before and right after each slice (a measured window). The report shows the increase per
-        operation. A study's metric refers to it as the phase 'server.flushes'.
+        operation. In a study's metrics, the counter 'flushes' has the name 'server.flushes'.
         """
         return merged(part.readings() for part in self.parts)
 
@@ -237,13 +238,14 @@ class TargetServer(ABC):
         self.chosen = access.database
         self.records = records
         self.run = run
-        #: The name of the run's database or schema, or the part of its key prefix that identifies the run.
+        #: The name of the run's database or schema. For Redis, it is the part of the keys' prefix that identifies the
+        #: run.
         self.database = choose_database_name(access.database, run)
         #: Maps each optional statement that the server refused to the server's error text.
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
-        #: The kinds of the study's workloads, such as 'ycsb'. A subclass may create only the tables that they use.
+        #: The kinds of the study's workloads, such as 'ycsb'. A subclass need not create tables that no workload uses.
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None

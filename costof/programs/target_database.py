@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat. In this time nine heartbeats are due. While a replica
-#: set elects a new primary, fewer heartbeats fail.
+#: A run counts as dead after this time without a heartbeat, that is, if nine heartbeats in a row have failed. When a
+#: replica set elects a new primary, fewer than nine fail, so the run does not count as dead.
 DEAD_AFTER_SECONDS = 90.0
 
 

@@ -53,7 +53,7 @@ class Service(ABC):
     It is a context manager, which starts or connects to the servers, and releases everything at its end.
     """
 
-    #: Whether the service can read its servers' CPU time without a user's command. The servers must be on this machine.
+    #: Whether the service can read its servers' CPU time without a user's command, because they run on this machine.
     measures_cpu: bool = False
     #: The user's command that prints the CPU time of servers on other machines; None if the user gave none.
     server_cpu: ServerCpu | None = None

@@ -401,8 +401,8 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker. A database without other tables still counts as the run's: the run has ended after it
-        # created the database or the empty marker table, but before it wrote the marker.
+        # There is no marker. A database without tables, or with only an empty marker table, still counts as the run's:
+        # the run ended after it had created the database or the table, but before it wrote the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:

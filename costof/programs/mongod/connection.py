@@ -350,8 +350,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # An empty list has two possible causes: the user has no roles, or the server does not check privileges.
-        # So test whether commands are allowed.
+        # If the server lists no privileges, either the user has no roles or the server does not check privileges.
+        # Test with commands which of the two it is.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(

@@ -39,8 +39,8 @@ from costof.programs.server import LabServer, Place
 
 # Settings that differ from PostgreSQL's defaults, and why.
 SETTINGS = {
-    # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines as the
-    # server's evidence.
+    # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines to
+    # verify that connections used TLS or not.
     "log_connections": "on",
     # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",

@@ -22,7 +22,7 @@ class PostgresPart(ServerPart[Configuration]):
         return rules
 
     def initialised(self) -> None:
-        """Prepare what needs the complete data folder, before the server starts."""
+        """Do the work that requires a complete data folder (after initdb) and must be done before the server starts."""
 
     def log(self) -> ServerLog | None:
         """Return the server's log if the part sends it elsewhere, such as to syslog; else None."""

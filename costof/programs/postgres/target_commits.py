@@ -73,7 +73,7 @@ class TargetCommits:
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def wait_for_end(self) -> None:
-        """Wait until the server has ended and counted the sessions that the run's clients have closed."""
+        """Wait until the server has ended all sessions that clients have closed. It has then counted their flushes."""
         ends_at = time.monotonic() + END_SECONDS
         while time.monotonic() < ends_at:
             ((left,),) = self._session.ask(

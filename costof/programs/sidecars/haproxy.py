@@ -106,7 +106,7 @@ class HaproxySidecar(Sidecar):
             f"    mode {mode}",
             f"    bind {passage.listen}{inward}",
             f'    log-format "connection {passage.name} client={client} server={server} {sides}"',
-            # HAProxy logs a connection or request only while the list of patterns has the entry.
+            # HAProxy logs a connection or request only while its list of patterns contains `RECORDED`.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
             # Accept only the certificate of the expected client. Others may be signed by the same authority.
             *(

@@ -23,7 +23,7 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """The user's commands as a service. All placeholders are filled in before any command is run."""
+    """The user's commands as a service. All placeholders in the commands are filled in before any command is run."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()

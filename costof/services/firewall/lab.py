@@ -164,7 +164,8 @@ class FirewallLab(LabService):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Send a harmless request and attacks. Return the outcome of each, such as '403, logged'.
 
-        If an outcome contradicts the arm's settings, the arm fails at the start. At the end, `LAB_FAILED` is raised.
+        An outcome may contradict the arm's settings. If this happens at the start of the run, the arm fails. If it
+        happens at the end, `LAB_FAILED` is raised.
         """
         if self.failure_reason(arm) or self.failure_reason():
             return {}
@@ -224,9 +225,9 @@ class FirewallLab(LabService):
         return self._firewalls[ArmLabSettings.from_arm(arm).rules]
 
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send the test requests. Return the outcome of each, and an error text if one contradicts the arm's settings.
+        """Send the test requests. Return the outcome of each, and an error text or None.
 
-        The error text is None if none does.
+        The error text says which outcome contradicts the arm's settings. It is None if all outcomes are as required.
         """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}

@@ -24,7 +24,7 @@ PORTS = 100
 
 @dataclass(frozen=True)
 class Site:
-    """Where a server runs, as the programs in front of it need to know it: the lab, its network, the server's arms.
+    """What the programs in front of a server must know about it: its lab, the network, and the server's arms.
 
     `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance, such as
     'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the first slice. `number` is 1 for

@@ -70,10 +70,10 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
+    """One server of the lab, with the names of its processes, and the tunnels, poolers and proxies in front of it.
 
-    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` are for its
-    clients.
+    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` records
+    which of its clients have a valid TLS session ticket.
     """
 
     server: LabServer

@@ -14,7 +14,7 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: The key of a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and the distance of its clients, such as 'lan'.
+#: What identifies a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and its clients' distance, such as 'lan'.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
