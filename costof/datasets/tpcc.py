@@ -235,7 +235,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Check all `REFERENCES`. Return an error text for each reference that points to a missing row in any place."""
+    """Check all `REFERENCES`. Return an error text for each reference with rows that refer to a missing row."""
     texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

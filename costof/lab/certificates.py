@@ -41,8 +41,8 @@ def certificate_kind(settings: Mapping[str, Any], default: str | None = None) ->
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
     `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates" is the
-    number that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key", the key
-    is `default`. Without a key, return None.
+    number of certificates that the server sends: its own and the intermediate ones, without the root. If `settings`
+    have no "key", `default` takes its place. Return None if `default` is None too.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"

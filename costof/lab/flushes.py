@@ -22,8 +22,7 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText
 from costof.model import Finite, Model
 
-#: The size of a write before a flush: PostgreSQL and MariaDB write their logs in blocks of about
-#: this size.
+#: The number of bytes written before each flush. PostgreSQL and MariaDB write their logs in blocks of this size.
 WRITE_BYTES = 8192
 #: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
 #: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.

@@ -66,7 +66,7 @@ class Balancer(ABC):
     """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
-    #: The role to which the process's CPU time is counted.
+    #: The role (group of processes) under which the process's CPU time is counted.
     role = ROLE
 
     def __init__(self, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance], ca_file: Path) -> None:

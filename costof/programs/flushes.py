@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from costof.messages.answers import REPORTED, SliceAnswer
 
-#: Readings of a server: the flushes of its logs, and the bytes that it has written to them.
+#: Names of a server's counters in `LabServer.readings`: the flushes of its logs, and the bytes written to the logs.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
 #: The number of flushes may be smaller than expected by this factor. One flush serves all commits that are in flight.
 #: The expected number is computed from the mean number of commits in flight, which is exceeded at times.

@@ -69,7 +69,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the ciphers and the compressions that both directions negotiated, read from the ssh client's log."""
+        """Return the ciphers and the compressions negotiated for the two directions, read from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
@@ -139,7 +139,8 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # The user of sshd has no shell. SFTP is the only kind of session that needs no shell.
+            # `wait_until_open` opens a session. It must be an SFTP session: all others need a shell, which sshd's user
+            # does not have.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",

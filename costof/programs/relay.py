@@ -28,7 +28,7 @@ class All(Model):
 
 
 class Share(Model):
-    """The probability, from 0 to 1, that a request gets the delay `RelayCost.added_ns`."""
+    """The probability, from 0 to 1, with which each request gets the delay `RelayCost.added_ns`."""
 
     share: float
 
@@ -59,8 +59,8 @@ class Spells(Model):
 class Warming(Model):
     """A simulated cold cache.
 
-    When a request comes to a port (`Entrance`) whose `state` differs from that of the port of the request before, then
-    this request and the next ones, `requests` in all, wait `added_ns` longer.
+    The cache becomes cold when a request comes to a port (`Entrance`) with another `state` than the previous request's
+    port. This request and the ones after it, `requests` in all, then wait `added_ns` longer.
     """
 
     requests: int
@@ -161,8 +161,8 @@ class RelayProcess(EngineProcess):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        # The process starts its forwarding thread only when it receives the plan, so that thread inherits this
-        # priority.
+        # The forwarding thread inherits this priority, because the process starts the thread only when it receives
+        # the plan.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
         return self

@@ -241,7 +241,7 @@ class TargetServer(ABC):
         #: The name of the run's database or schema. For Redis, it is the part of the keys' prefix that identifies the
         #: run.
         self.database = choose_database_name(access.database, run)
-        #: Maps each optional statement that the server refused to the server's error text.
+        #: The optional statements that the server has refused, each with the server's error text.
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
@@ -312,7 +312,10 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that identify this server and do not change at a restart, if the account may read them."""
+        """Return facts that identify this server and do not change at a restart, such as its version.
+
+        Facts that the account may not read are left out.
+        """
 
     @abstractmethod
     def remove_created(self) -> None:

@@ -182,7 +182,7 @@ class PoolerProcess:
             autocommit=database == CONSOLE,
             connect_timeout=ANSWER_SECONDS,
             row_factory=psycopg.rows.dict_row,
-            # The console accepts only simple queries.
+            # The console accepts only the simple query protocol, without parameters.
             cursor_factory=psycopg.ClientCursor,
         )
 

@@ -32,7 +32,7 @@ END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
 
 def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return an arm's session settings, such as {"synchronous_commit": "off"}, from its table `target`."""
+    """Return the settings of an arm's sessions, such as {"synchronous_commit": "off"}; {} if there are none."""
     return dict(target_settings.get("session", {}))
 
 
@@ -73,7 +73,10 @@ class TargetCommits:
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def wait_for_end(self) -> None:
-        """Wait until the server has ended all sessions that clients have closed. It has then counted their flushes."""
+        """Wait until the server has ended all sessions that clients have closed, but at most `END_SECONDS`.
+
+        The server has then counted the flushes of these sessions.
+        """
         ends_at = time.monotonic() + END_SECONDS
         while time.monotonic() < ends_at:
             ((left,),) = self._session.ask(

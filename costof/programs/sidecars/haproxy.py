@@ -79,7 +79,8 @@ class HaproxySidecar(Sidecar):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # Without this line HAProxy would not start if maxconn needs more file descriptors than it may have.
+            # Without this line HAProxy would not start if maxconn needs more file descriptors than the process may
+            # have.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level admin",
             "    tune.ssl.lifetime 3600",

@@ -251,8 +251,8 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # No other route uses this port of the origin, and a port with TLS accepts only TLS. So if the port counted TLS
-        # connections, the test request used TLS.
+        # Each route has its own port at the origin, and a port with TLS accepts only TLS. If the port of this route has
+        # counted a TLS connection, the test request has therefore used TLS.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)

@@ -103,10 +103,11 @@ class ServerLab(LabService):
         # shared one, the later of them would find warm caches and no writes in the background. It would then be faster
         # than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to what identifies its server: the configuration, and whether the server belongs to a control's
-        #: copy.
+        #: Maps each arm to a pair that identifies its server: the server's configuration, and whether the server is for
+        #: a control's identical copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The configurations that identify the servers, without duplicates. The first one belongs to the first control.
+        #: The different pairs in `_server_of`, one for each server. The first is that of the first control (arm without
+        #: the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
