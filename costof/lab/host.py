@@ -92,7 +92,10 @@ class Host:
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Return, by role, the total seconds in which programs were ready to run but had used up their host's CPU share."""
+    """Return the total seconds in which programs were ready to run but had used up their host's CPU share.
+
+    The keys are the programs' roles, such as 'server'.
+    """
     seconds: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:

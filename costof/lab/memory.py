@@ -24,12 +24,12 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return a copy of the reading in which a role has `used` more bytes."""
+        """Return a copy of the reading in which a role (group of processes) has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 
     def since(self, before: Memory) -> dict[str, int]:
-        """Return the bytes by which each role's memory has grown since `before`."""
+        """Return the bytes by which the memory of each role (group of processes) has grown since `before`."""
         roles = {**before.bytes_by_role, **self.bytes_by_role}
         return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
 
@@ -54,7 +54,7 @@ def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
 
 
 def _families(processes: Iterable[tuple[str, int]]) -> dict[int, str]:
-    """Return the role of each process and descendant, by pid."""
+    """Return the role (group) of each process and of its descendants, by pid."""
     children: dict[int, list[int]] = {}
     for child, parent in parents().items():
         children.setdefault(parent, []).append(child)

@@ -90,7 +90,7 @@ class Star(Topology):
         self._separate = separate or far or middle is not None
         self._middle_cores = middle
         self._inward: Link | None = None
-        #: For each distance, the address at which the clients of this distance reach the middle host.
+        #: For each distance (name of a round-trip time), the address at which its clients reach the middle host.
         self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
@@ -106,7 +106,7 @@ class Star(Topology):
         return address
 
     def client(self, distance: str) -> Host:
-        """Return the host on which the clients of this distance run."""
+        """Return the host on which the clients at this distance (such as 'wan') run."""
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:

@@ -57,7 +57,8 @@ class Leftovers(ABC):
 
         Return whether anything was dropped.
 
-        Nothing is dropped if the marker has changed since `find`, or if the empty database now holds something.
+        Nothing is dropped if the marker (the run's record in the database) has changed since `find`, or if the empty
+        database now holds something.
         """
 
 

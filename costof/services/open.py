@@ -122,7 +122,7 @@ def _check_unused_options(study: Study, access: Access) -> None:
 
 
 def _check_lab_levels(plan: Plan) -> None:
-    """Raise `TARGET_ONLY_LEVEL` if a plan for a lab has levels that exist only on a target."""
+    """Raise `TARGET_ONLY_LEVEL` if a plan for a lab has levels (settings) that only a user's own server can have."""
     factor = plan.study.main_factor
     known = plan.study.factors[factor].levels
     only_on_target = {name for name, level in known.items() if level.exists_only_on_target}

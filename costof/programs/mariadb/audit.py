@@ -81,7 +81,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(MariadbPart[AuditConfiguration]):
-    """The part of a server that loads the audit plugin and checks the plugin's log.
+    """The feature of a server that loads the audit plugin and checks the plugin's log.
 
     The temporary server that creates the system tables does not load the plugin, because the plugin's options are not
     in `early_options`.

@@ -1,7 +1,7 @@
 """A user's own server that speaks MySQL's protocol.
 
-All writes go into one database, which must be empty or must not exist before the run. The run writes a marker into it,
-and the clean-up drops only what the marker lists.
+All writes go into one database, which must be empty or must not exist before the run. The run writes a marker (a list
+of its tables) into the database, and the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MysqlDatabaseTarget(TargetServer):
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Create and lock the database, write its marker, and create its tables.
+        """Create and lock the database, write the run's record (marker) into it, and create its tables.
 
         The tables are created before they are filled, because clients log in to the database earlier, to verify that
         each arm can be measured.

@@ -1,4 +1,4 @@
-"""Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
+"""Connections to MongoDB: URL, session, privileges, the record (marker) of a run, and leftovers of killed runs.
 
 An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
 and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
@@ -422,7 +422,10 @@ HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """The database of a run on a MongoDB server. Its collection `MARKER_NAME` holds the run's marker and heartbeat."""
+    """The database of a run on a MongoDB server.
+
+    Its collection `MARKER_NAME` holds the run's record (marker) and heartbeat.
+    """
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
@@ -437,7 +440,7 @@ class MarkedDatabase:
         self._session.run(lambda: collection.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None if it is missing or damaged."""
+        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         document = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 
@@ -454,7 +457,7 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections that `marker` lists if the database still has this marker.
+        """Drop the collections that `marker` (a run's record) lists if the database still has this marker.
 
         Return whether it had the marker.
         """

@@ -168,7 +168,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are its command line options."""
+    """A `mongod` of a replica set.
+
+    Its CPU time is counted under `role`, such as 'primary'. `options` are its command line options.
+    """
 
     name: str
     role: str

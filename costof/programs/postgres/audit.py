@@ -54,7 +54,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(PostgresPart[AuditConfiguration]):
-    """The part of a server that loads pgaudit, sets the log's destination, and checks the log."""
+    """The feature of a server that loads pgaudit, sets the log's destination, and checks the log."""
 
     configuration_type = AuditConfiguration
 

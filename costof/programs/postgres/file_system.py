@@ -68,7 +68,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The part of a server that mounts a FUSE file system for the data folder, if the study requires one.
+    """The feature of a server that mounts a FUSE file system for the data folder, if the study requires one.
 
     `leak` says how the last search for a canary (a random text) contradicts the configuration; None if it does not.
     """

@@ -1,7 +1,7 @@
 """A user's own PostgreSQL server.
 
-All writes go into one new schema. The run writes a marker into it, and the clean-up drops only what the marker lists.
-No setting of the server is changed, and the server is not reloaded.
+All writes go into one new schema. The run writes a marker (a list of its tables) into the schema, and the clean-up
+drops only what the marker lists. No setting of the server is changed, and the server is not reloaded.
 """
 
 from __future__ import annotations

@@ -213,7 +213,10 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Return a slice's counts, with a mismatch if the driver decrypted fewer values than the gateway encrypted."""
+        """Return the counts of a slice (measured window).
+
+        There is a mismatch if the driver decrypted fewer values than the gateway encrypted.
+        """
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)

@@ -197,7 +197,10 @@ class FirewallLab(LabService):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return a mismatch if the firewall's log has grown, because the harmless requests of a slice match no rule."""
+        """Return a mismatch if the firewall's log has grown in a slice (measured window).
+
+        All requests of a slice are harmless and should match no rule.
+        """
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
         if after.logged > before.logged:

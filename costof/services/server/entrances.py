@@ -26,9 +26,9 @@ PORTS = 100
 class Site:
     """What the programs in front of a server must know about it: its lab, the network, and the server's arms.
 
-    `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance, such as
-    'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the first slice. `number` is 1 for
-    the lab's first server, 2 for the second.
+    `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance
+    (round-trip time), such as 'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the
+    first slice (measured window). `number` is 1 for the lab's first server, 2 for the second.
     """
 
     lab: Lab
@@ -120,7 +120,7 @@ class Entrances(ABC):
     ) -> Judgement:
         """Compare the observations before and after a slice (measured window).
 
-        Return whether the slice is valid, and figures.
+        Return whether the slice is valid, and results such as a mean delay.
         """
         return Judgement()
 

@@ -266,9 +266,9 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the CPU share in cores for the poolers' host until the first slice; None if no arm has a pool.
+    """Return the CPU share in cores for the poolers' host at the beginning; None if no arm has a pool.
 
-    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice.
+    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice (measured window).
     """
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 

@@ -14,7 +14,8 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of a figure: the mean delay in ms of a slice's requests in the relay, according to the relay's own counters.
+#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window), according
+#: to the relay's own counters.
 HELD = "held"
 
 
@@ -28,7 +29,8 @@ class PaidSoFar(Observation):
 class Relays(Entrances):
     """One relay process, with a port for each arm whose settings contain `relay`.
 
-    The control has a port too, with its own delay. One thread serves all ports, so arms differ only in their delays.
+    The control (the arm without protection) has a port too, with its own delay. One thread serves all ports, so arms
+    differ only in their delays.
     """
 
     setting = "relay"
