@@ -40,9 +40,9 @@ CHAIN = "-chain-"
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates" is the
-    number of certificates that the server sends: its own and the intermediate ones, without the root. If `settings`
-    have no "key", `default` takes its place. Return None if `default` is None too.
+    `settings` are lab settings of an arm (measured variant), such as {"key": "rsa-2048", "certificates": 3}. The number
+    "certificates" counts the certificates that the server sends: its own and the intermediate ones, without the root.
+    If `settings` have no "key", `default` takes its place. Return None if `default` is None too.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"

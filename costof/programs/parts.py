@@ -1,7 +1,7 @@
 """The configuration of a lab's server, and its parts: optional features such as an audit log, one file each.
 
 A server program lists all its parts. Each server gets the parts that its configuration needs, and combines the options,
-settings and evidence that they return.
+settings and facts that they return.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class Warming(Model):
 class RelayCost(Model):
     """The delay of requests at a port of the relay.
 
-    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, an arm's
-    first requests after those of another arm are slow, as if caches were cold.
+    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, the first
+    requests of an arm (measured variant) after those of another arm are slow, as if caches were cold.
     """
 
     base_ns: int = 0

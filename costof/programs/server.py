@@ -336,14 +336,15 @@ class TargetServer(ABC):
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what an arm's target settings require of the server, such as 'a synchronous standby'; None if nothing.
+        """Return what the target settings of an arm (variant) require of the server, such as 'a synchronous standby'.
 
-        A dry run shows this text, since it does not connect to find out whether the server has it.
+        Return None if they require nothing. A dry run shows the text, since it does not connect to find out whether the
+        server has what is required.
         """
         return None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why this server cannot be measured with an arm's target settings; None if it can.
+        """Return why this server does not support the target settings of an arm (measured variant); None if it does.
 
         Called after `reach`. It writes nothing.
         """
@@ -370,7 +371,7 @@ class TargetServer(ABC):
         return {}
 
     def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
-        """Wait after a slice (a measured window) until the readings are up to date."""
+        """Wait after a slice (a measured window) until the server's counters are up to date."""
 
     def mismatch(
         self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
@@ -382,7 +383,10 @@ class TargetServer(ABC):
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts from the server on which an arm's target settings depend, such as the state of its standbys."""
+        """Return facts from the server that matter to an arm (measured variant) with these target settings.
+
+        An example is the state of its standbys.
+        """
         return {}
 
     def counters(self, server: str) -> Counters:

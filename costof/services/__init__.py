@@ -61,7 +61,7 @@ class Service(ABC):
     server_memory: ServerMemory | None = None
     #: The number of connections that a lab's servers must accept at the same time; None for the servers' default.
     needed_connections: int | None = None
-    #: The role under which figures list the values that `server_cpu` and `server_memory` print. A role is the name of a
+    #: The role under which reports list the values that `server_cpu` and `server_memory` print. A role is the name of a
     #: group of processes, such as 'server' or 'gateway'.
     server_role: str = "server"
     #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.

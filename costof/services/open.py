@@ -147,8 +147,8 @@ def _module(study: Study, module: str) -> ModuleType:
 def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raise `PLAIN_NOT_ALLOWED` if the plan has arms without TLS although the target's URL requires TLS.
 
-    There is no error if the plan measures only the protection (`protection_alone`), without comparison. The report then
-    says why the other arms are missing.
+    There is no error if the plan measures only the protection, such as TLS (`protection_alone`), and nothing without
+    it. The report then says why the other arms are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

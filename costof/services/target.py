@@ -31,7 +31,8 @@ class TargetReadings(Observation):
 class TargetService(Resource, Service, Generic[ServerT]):
     """A service for one target.
 
-    If the target's URL requires TLS, arms without TLS are refused, unless the user allows them with `--allow-plain`.
+    If the target's URL requires TLS, arms (measured variants) without TLS are refused, unless the user allows them with
+    `--allow-plain`.
     """
 
     def __init__(self, access: Access, server: ServerT) -> None:

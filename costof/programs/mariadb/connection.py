@@ -97,8 +97,8 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: The server's idle timeout for the administrative connection: a year. The connection is idle while arms are measured,
-#: but must stay open because it holds the run's lock.
+#: The server's idle timeout for the administrative connection: a year. The connection is idle during measurements, but
+#: must stay open because it holds the run's lock.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159

@@ -1,8 +1,8 @@
 """Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
 
-A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The evidence
-is a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain store, and in no
-file of an encrypted store.
+A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The run
+verifies this with a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain
+store, and in no file of an encrypted store.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no la
 class MongodbUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
+    If `tls` is True, all connections use TLS, except those of arms (measured variants) without TLS, which need
+    --allow-plain.
     """
 
     addresses: list[str]

@@ -1,8 +1,8 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
-All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
-The three members run on one host and have the same addresses for all clients. Clients with a round-trip time above 0
-run on separate hosts.
+All arms (measured variants) use the same processes: each of the three members accepts plain and TLS connections on one
+port (`preferTLS`). The three members run on one host and have the same addresses for all clients. Clients with a
+round-trip time above 0 run on separate hosts.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ CATCH_UP_MS = 120_000
 class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
-    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. costof's load
-    generator verifies the transport of the arms. `hello` is the server's answer to the command `hello` after the
-    log-in.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms (measured variants) use.
+    costof's load generator verifies the transport of the arms. `hello` is the server's answer to the command `hello`
+    after the log-in.
     """
 
     url: MongodbUrl

@@ -195,7 +195,8 @@ SETTINGS = {
     # Many clients that connect at once must fit into PgBouncer's listen queue. Others would wait for TCP
     # retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stay open through the run: a reconnection would disturb the measurement of one arm only.
+    # Connections to the server stay open through the run: a reconnection would disturb only the arm (variant) that is
+    # being measured.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",

@@ -1,7 +1,7 @@
 """The lab's PostgreSQL server.
 
-All arms use the same server: it accepts plain and TLS connections on one port and can change its key while it runs. It
-runs as an unprivileged user, since PostgreSQL refuses to run as root.
+All arms (measured variants) use the same server: it accepts plain and TLS connections on one port and can change its
+key while it runs. It runs as an unprivileged user, since PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTINGS = {
     "log_connections": "on",
     # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
-    # Autovacuum would work while some arms are measured and not while others are.
+    # Autovacuum would work while some arms (variants) are measured and not while others are.
     "autovacuum": "off",
     # Shared memory is in files in the data folder, which is removed with the lab. Files in /dev/shm would outlive a
     # killed server.

@@ -32,7 +32,7 @@ END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
 
 def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of an arm's sessions, such as {"synchronous_commit": "off"}; {} if there are none."""
+    """Return the session settings of an arm (measured variant), such as {"synchronous_commit": "off"}."""
     return dict(target_settings.get("session", {}))
 
 

@@ -32,7 +32,8 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
-#: The URL option that names the server's plain port, for arms without TLS. Redis has separate ports for plain and TLS.
+#: The URL option that names the server's plain port, for arms (measured variants) without TLS. Redis has separate ports
+#: for plain and TLS.
 PLAIN_OPTION = "plain_port"
 
 
@@ -40,7 +41,8 @@ PLAIN_OPTION = "plain_port"
 class RedisUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
+    If `tls` is True, all connections use TLS, except those of arms (measured variants) without TLS, which need
+    --allow-plain.
     """
 
     host: str
@@ -236,7 +238,7 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the run's record (`marker`) unless a run of this name has one already. Return whether it was new."""
+        """Write the run's record (`marker`) and return True. If a run of this name has one already, return False."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:

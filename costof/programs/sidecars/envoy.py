@@ -44,7 +44,7 @@ TYPES = "type.googleapis.com/envoy.extensions"
 #: sets it to 100 for a test connection; it is 0 while arms are measured.
 RECORDED = "costof.recorded"
 FLUSH_MILLISECONDS = 100
-#: A limit that no arm reaches. Envoy's default limit of connections and requests is 1,024.
+#: A limit that no measurement reaches. Envoy's default limit of connections and requests is 1,024.
 UNLIMITED = 1_000_000
 
 

@@ -1,6 +1,7 @@
 """The service for studies that measure the user's own commands.
 
-It starts no servers. A separate process, the command runner, runs the commands and verifies the arms.
+It starts no servers. A separate process, the command runner, runs the commands and verifies the arms (measured
+variants).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Reading(Observation):
 
 
 class EncryptionLab(LabService):
-    """A lab in which all arms use one server, directly or through one gateway.
+    """A lab in which all arms (measured variants) use one server, directly or through one gateway.
 
     The run fails if the server or the gateway ends.
     """

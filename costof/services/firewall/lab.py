@@ -76,12 +76,15 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests of this arm. Every firewall that is switched on recognizes the last one as an attack."""
+        """The test requests for this arm (measured variant).
+
+        Every firewall that is switched on recognizes the last one as an attack.
+        """
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
     def expected(self, attack: Attack) -> str:
-        """Return the outcome that this arm requires for a test request, such as '403, logged'."""
+        """Return the outcome that this arm (variant) requires for a test request, such as '403, logged'."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
         if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
             recognized &= self.body.bytes <= self.inspects_json_up_to
@@ -113,7 +116,7 @@ class Reading(Observation):
 class FirewallLab(LabService):
     """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
 
-    If an nginx process ends, the arms that use it fail. If the origin ends, the run fails.
+    If an nginx process ends, the arms (measured variants) that use it fail. If the origin ends, the run fails.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -267,7 +270,7 @@ class FirewallLab(LabService):
 
 
 def attacks(body: Body | None) -> list[Attack]:
-    """Return the test requests for arms whose clients send requests with this body, or without one (None)."""
+    """Return test requests for arms (variants) whose clients send requests with this body, or without one (None)."""
     harmless = request(body)
     in_body = [Attack("attack at the end of the body", request(body, ATTACK), 1, in_body=True)] if body else []
     return [

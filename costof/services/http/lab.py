@@ -59,7 +59,7 @@ FIRST_LISTENER = 9000
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections reach the origin (the HTTP server): directly or through a balancer, and where TLS ends.
+    """How an arm (variant) reaches the origin (HTTP server): directly or through a balancer, and where TLS ends.
 
     Each route has its own ports at balancer and origin, and so its own counters.
     """
@@ -87,7 +87,7 @@ class Route:
 
 
 class HttpLab(LabService):
-    """A lab in which all arms use the same origin (HTTP server), and one process of each balancer program.
+    """A lab in which all arms (variants) use the same origin (HTTP server), and one process of each balancer program.
 
     If a balancer ends, the arms that use it fail. If the origin ends, the run fails.
     """

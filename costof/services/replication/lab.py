@@ -49,7 +49,7 @@ from costof.services.replication.shape import (
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: The roles of members, in the members' order. CPU figures are given for each role.
+#: The roles of members, in the members' order. Reports give the CPU use of each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
 #: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
@@ -131,7 +131,7 @@ class Group:
     """The hosts of one replica set.
 
     `nodes` are their names, and `far` is the name of the node that may be further away than the others. `distances` are
-    all distances (round-trip times) that the set's arms need.
+    all distances (round-trip times) that the set's arms (measured variants) need.
     """
 
     nodes: Sequence[str]
@@ -303,7 +303,7 @@ class ArmLabSettings(Model):
 
 
 class ReplicationLab(LabService):
-    """A lab with one replica set for each size (number of nodes) that an arm needs.
+    """A lab with one replica set for each size (number of nodes) that an arm (measured variant) needs.
 
     If a member ends, the arms of its set fail. If a member has ended in every set, the run fails.
     """
@@ -496,7 +496,7 @@ class ReplicationLab(LabService):
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return the CPU usage for each role, as the mean over its members, by the name of the figure.
+        """Return the CPU usage for each role, as the mean over its members, such as {"primary_cpu": 40.0}.
 
         The unit is percent of a node's CPU share, or of a core if there are no shares. The usage covers the time
         between the two readings, which is a little longer than the slice (measured window).

@@ -243,7 +243,10 @@ REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """A replica set could not be brought into the state that an arm needs. The error's text says why."""
+    """A replica set could not be brought into the state that an arm (measured variant) needs.
+
+    The error's text says why.
+    """
 
 
 class ShapedSet:
@@ -448,9 +451,10 @@ class ShapedSet:
     def _choose_sources_again(self) -> None:
         """Make all members choose their sync sources again, so that MongoDB itself determines the sync tree.
 
-        Otherwise a member would keep the source from the last arm. The fail point `STOP` stops replication, and after
-        it each member chooses a source. Members notice the fail point only when they fetch an oplog entry, so all of
-        them must replicate directly from the primary when this function is called.
+        Otherwise a member would keep the source that the lab has set for an earlier arm (measured variant). The fail
+        point `STOP` stops replication, and after it each member chooses a source. Members notice the fail point only
+        when they fetch an oplog entry, so all of them must replicate directly from the primary when this function is
+        called.
         """
         entered: dict[str, int] = {}
 

@@ -54,17 +54,18 @@ class Site:
 class Entrances(ABC):
     """Base class for all programs of one kind in front of a lab's server, such as its SSH tunnels.
 
-    Each of these programs is called an entrance. If one fails, only the arms that connect through it fail.
+    Each of these programs is called an entrance. If one fails, only the arms (measured variants) that connect through
+    it fail.
     """
 
-    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance (tunnel, pooler or proxy) of
-    #: this kind.
+    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm (measured variant) asks for an entrance (tunnel,
+    #: pooler or proxy) of this kind.
     setting: ClassVar[str]
     #: Whether clients must run on another host than the server, even if they are near the server. This is so for
     #: entrances with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
-    #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
-    #: arms that need it fail, and not the run.
+    #: The roles (names under which reports list the CPU time) of the entrances' processes. If such a process ends, only
+    #: the arms that need it fail, and not the run.
     roles: frozenset[str]
     #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server then gets plain
     #: connections.

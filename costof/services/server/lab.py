@@ -40,7 +40,7 @@ ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Rel
 
 
 class Tickets:
-    """A record of which arms' clients have a TLS session ticket that is valid for the server's current key.
+    """A record of the arms (measured variants) whose clients have a TLS session ticket for the server's current key.
 
     At first all clients have one, because they have connected once to verify their arms.
     """
@@ -62,7 +62,7 @@ class Tickets:
 
 @dataclass(frozen=True)
 class Readings(Observation):
-    """The state of an arm's entrance (the tunnel, pooler or proxy that it uses), and the counters of its server."""
+    """The state of an arm's entrance (its tunnel, pooler or proxy), and the counters of the arm's server."""
 
     entrance: Observation | None = None
     server: dict[str, float] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class ServerLab(LabService):
     """A lab in which arms use a server directly or through an entrance (tunnel, stunnel, pooler, sidecar or relay).
 
     If an entrance or a server fails, only the arms that use it fail. The run fails if the server of a control (an arm
-    without the protection) or a network link fails.
+    without the protection, such as TLS) or a network link fails.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:

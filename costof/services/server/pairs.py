@@ -43,7 +43,9 @@ NOTHING = ConnectionRecord("", "", "")
 
 
 class SidecarSettings(Model):
-    """An arm's settings for its sidecars. There is one beside the server and, with `at_client`, one beside the clients.
+    """The settings of an arm (measured variant) for its sidecars.
+
+    There is one beside the server and, with `at_client`, one beside the clients.
 
     With `mutual_tls`, the two sidecars use TLS with each other, and each verifies the other's certificate. With `http`
     they forward HTTP/1.1 requests and keep their connections to the next hop open. Otherwise they forward bytes, and
@@ -75,7 +77,9 @@ class SidecarSettings(Model):
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections pass through the sidecars. Arms with equal settings share a route.
+    """How the connections of an arm (measured variant) pass through the sidecars.
+
+    Arms with equal settings share a route.
 
     Each route has its own port number, which both sidecars use.
     """
@@ -266,7 +270,7 @@ class Pairs(Entrances):
         return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
 
     def _started(self, sidecar: Sidecar) -> Sidecar:
-        """Start a sidecar and return it. If it does not start, the arms that use its program fail."""
+        """Start a sidecar and return it. If it does not start, the arms (variants) that use its program fail."""
         try:
             sidecar.start()
         except CostofError as error:

@@ -21,13 +21,13 @@ HELD = "held"
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The delays that the relay has added to an arm's requests ("paid") since the lab started."""
+    """The delays ("paid") that the relay has added to the requests of an arm (variant) since the lab started."""
 
     paid: Paid
 
 
 class Relays(Entrances):
-    """One relay process, with a port for each arm whose settings contain `relay`.
+    """One relay process, with a port for each arm (measured variant) whose settings contain `relay`.
 
     The control (the arm without protection) has a port too, with its own delay. One thread serves all ports, so arms
     differ only in their delays.
