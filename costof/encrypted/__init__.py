@@ -1,4 +1,4 @@
-"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway has encrypted.
+"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway (an encrypting proxy) has encrypted.
 
 An application needs three lines:
 
@@ -37,8 +37,9 @@ from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# Connection attributes that a client sends to the gateway. The attribute `DECRYPTS` announces that the client can
-# decrypt. The attribute `NONCE` has random bytes, from which both sides derive the keys of this session.
+# Connection attributes that a client sends to the gateway (the encrypting proxy). The attribute `DECRYPTS` announces
+# that the client can decrypt. The attribute `NONCE` has random bytes, from which both sides derive the keys of this
+# session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32

@@ -84,7 +84,8 @@ class Envelope:
     def parse(cls, tail: bytes) -> Envelope | None:
         """Parse the bytes that follow the last field of a column definition; return None if there are none.
 
-        Without a gateway, no bytes follow. Raises `RefusedError` if the bytes are not exactly one envelope.
+        Without a gateway (an encrypting proxy), no bytes follow. Raises `RefusedError` if the bytes are not exactly one
+        envelope.
         """
         if not tail:
             return None

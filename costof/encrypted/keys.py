@@ -35,7 +35,7 @@ def master_key(key: str | bytes) -> bytearray:
 
 
 class KeyRing:
-    """A client's master keys, by their names in the gateway's rules.
+    """A client's master keys, by their names in the rules of the gateway (the encrypting proxy).
 
     `erase` overwrites the keys in memory. Copies inside the cryptography libraries remain, since Python cannot reach
     them.

@@ -224,7 +224,7 @@ class GatewayFront(Resource):
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The driver reads all values of a result unless the transaction fails or is abandoned.
+        # The client's driver reads all values of a result unless the transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(

@@ -93,7 +93,7 @@ class Account:
 
 @dataclass(frozen=True)
 class CatalogueAccount:
-    """The account with which the gateway reads the server's table definitions."""
+    """The account with which the gateway (encrypting proxy) reads the server's table definitions."""
 
     name: str
     password: SecretStr

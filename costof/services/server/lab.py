@@ -99,9 +99,9 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's identical copy gets its own server too. If control and copy
-        # shared one, the later of them would find warm caches and no writes in the background. It would then be faster
-        # than the arms that have a server of their own.
+        # If arms need different servers, the control's identical copy, which shows chance differences, gets its own
+        # server too. If control and copy shared one, the later of them would find warm caches and no writes in the
+        # background. It would then be faster than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
         #: Maps each arm to a pair that identifies its server: the server's configuration, and whether the server is for
         #: a control's identical copy.
