@@ -137,8 +137,8 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
     versions = _planned(apt, names)
     if extension is not None:
         with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
-        # Go on without the extension if there is no such package: only studies of the extension need it, and they
-        # report that it is missing.
+        # Go on without the extension if there is no such package. Only studies of the extension need the package, and
+        # they report if the package is missing.
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension

@@ -107,7 +107,7 @@ def flush_command(folder: Path, appends: bool, seconds: float) -> list[str]:
 def folder_on_disk() -> str:
     """Return the first of TMPDIR, /tmp and /var/tmp that is on a disk. Raises `NO_DISK` if all are in memory.
 
-    TMPDIR counts only if its path is short enough for sockets and other users may enter it.
+    TMPDIR counts only if other users may enter it, and if its path is short enough for sockets.
     """
     candidates = ["/tmp", "/var/tmp"]  # noqa: S108  # servers of other users need a folder that they can enter
     chosen = tempfile.gettempdir()

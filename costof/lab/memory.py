@@ -42,8 +42,8 @@ def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
     """Return the memory of processes, given as (role, pid), and of all their descendants.
 
     The memory of a process is its proportional set size (PSS) without mapped files, such as programs and libraries. In
-    PSS, a page that n processes share counts as 1/n page for each. If PSS may not be read, or the kernel does not
-    report it without files (Linux before 5.4), the whole resident set (RSS) counts.
+    PSS, a page that n processes share counts as 1/n page for each. The whole resident set (RSS) counts instead if PSS
+    may not be read, or if the kernel reports it only with files (Linux before 5.4).
     """
     family = _families(processes)
     memory = Memory()

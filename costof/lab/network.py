@@ -108,7 +108,7 @@ class Network:
     ) -> Link:
         """Create a link between two hosts.
 
-        It is an ordinary local link if it has no delay, no bandwidth limit and no loss.
+        A link without delay, bandwidth limit and loss is an ordinary local link.
 
         Raises `NEEDS_ROOT`, `LAB_FAILED`.
         """

@@ -19,7 +19,7 @@ def commits_in_flight(answer: SliceAnswer) -> float:
     """Return the mean number of operations in flight during a slice (a measured window), at least 1.
 
     It is the total duration of all operations divided by the slice's length (Little's law, 1961). If another load
-    generator (`--client`) measured the slice, the total duration is its number of operations times its mean latency.
+    generator (`--client`) measured the slice, the total duration is the number of operations times the mean latency.
     """
     spent = max((phase.sum_ns for phase in answer.phases.values()), default=0)
     if REPORTED in answer.counts:
@@ -32,8 +32,8 @@ def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_
 
     With `flushes_commits` each commit must wait for a flush, otherwise no commit may wait for one.
 
-    One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
-    counted, proves nothing.
+    One flush can serve all commits that are in flight. If the slice wrote nothing, or if its flushes could not be
+    counted, the result is None.
     """
     flushes, written = increases.get(FLUSHES), increases.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)

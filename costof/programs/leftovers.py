@@ -18,9 +18,9 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 class Leftover:
     """A database that a run has left behind.
 
-    `marker` is the record that the run has written into the database. It is None for an empty database without a
-    marker, which is a leftover only if its name has the form of costof's generated names. `in_use` is the reason to
-    keep the database, or None if it may be removed.
+    `marker` is the record that the run has written into the database. It is None for a database without a marker, which
+    is a leftover only if it is empty and has a name of the form that costof generates. `in_use` is the reason to keep
+    the database, or None if it may be removed.
     """
 
     database: str

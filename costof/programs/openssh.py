@@ -145,7 +145,7 @@ class SshServer:
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # Tell sshd where its helper programs are, in case its package is not unpacked in /. An older sshd has
+            # Tell sshd where its helper programs are, in case sshd's package is not unpacked in /. An older sshd has
             # neither these programs nor these settings.
             **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }

@@ -83,7 +83,7 @@ class LabServer(ABC):
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     parts: Sequence[ServerPart[Any]] = ()
 
-    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    #: Whether each write to the server's log makes the log file longer, instead of replacing bytes in the file.
     appends: ClassVar[bool] = False
 
     @abstractmethod

@@ -368,8 +368,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has not `chosen` a database, the role is for all databases. It cannot be for costof's database alone,
-    since the generated name is not known in advance and a role cannot be for a pattern of names.
+    If the user has not `chosen` a database, the role is for all databases. The role cannot be for costof's database
+    alone: the database's generated name is not known in advance, and MongoDB has no roles for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])

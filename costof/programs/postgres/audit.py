@@ -135,7 +135,7 @@ def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
     The library need not be in the server's own folder, since the server loads it by its path. CREATE EXTENSION is not
-    needed: without it, only entries of class DDL lack the names of objects.
+    needed. Without it, the only difference is that entries of class DDL lack the names of objects.
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"

@@ -125,8 +125,8 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Read the ID of the server's shared memory segment now: when the segment is removed at the end, the mounted
-        # file system with the ID may be gone already.
+        # Read the ID of the server's shared memory segment now. The file with the ID is in the mounted file system,
+        # which may be gone when the segment is removed at the end.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 

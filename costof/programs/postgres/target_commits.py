@@ -25,8 +25,8 @@ FIRST_EXACT_VERSION = 150_000
 #: Values of `wal_sync_method` with which each write is also a flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: The run reports the flushes of other sessions if their number exceeds 5 % of its own commits. Fewer flushes hardly
-#: change the number of flushes per commit.
+#: The run reports the flushes of other sessions if they are more than 5 % of the run's own commits. Fewer flushes
+#: hardly change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 

@@ -238,7 +238,8 @@ POLL_SECONDS = 0.05
 STOP_MS = 8000
 #: The minimum time between two checkpoints, which is mongod's default interval.
 CHECKPOINT_SECONDS = 60.0
-# The time after which to repeat the command `replSetSyncFrom`, since a member refuses it while it is choosing a source.
+# The time after which the command `replSetSyncFrom` is repeated: a member refuses the command while it is choosing a
+# source.
 REPEAT_SECONDS = 0.3
 
 
@@ -453,8 +454,8 @@ class ShapedSet:
 
         Otherwise a member would keep the source that the lab has set for an earlier arm (measured variant). The fail
         point `STOP` stops replication, and after it each member chooses a source. Members notice the fail point only
-        when they fetch an oplog entry, so all of them must replicate directly from the primary when this function is
-        called.
+        when they fetch an oplog entry. All members must therefore replicate directly from the primary when this
+        function is called.
         """
         entered: dict[str, int] = {}
 
