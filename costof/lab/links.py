@@ -129,7 +129,7 @@ class LinkPlan(Model):
 class LinksPlan(Model):
     """The message that tells `costof-engine link` which links to simulate.
 
-    `seed` determines which packets are lost.
+    `seed` seeds the random choice of lost packets.
     """
 
     seed: int
