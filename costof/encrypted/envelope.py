@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 
 class Algorithm(Enum):
-    """Encryption algorithms, by their numbers in an envelope."""
+    """The encryption algorithms, and their numbers in an envelope."""
 
     AES_128_GCM = 1
     AES_128_CTR = 2

@@ -102,7 +102,7 @@ class Authority:
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Call `issue` for each kind of key, such as 'rsa-2048'. Return the paths of the PEM files by kind."""
+        """Call `issue` for each kind of key, such as 'rsa-2048'. Return the path of the PEM file for each kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:

@@ -58,7 +58,7 @@ class CpuShare:
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 
     Without `cpu`, threads on one CPU can use up the group's quota before threads on other CPUs get a share. The same
-    threads may be starved in this way for seconds. A server's CPU time per request then varies by half, by chance.
+    threads may be starved in this way for seconds. By chance, a server's CPU time per request then varies by half.
     """
 
     cores: float
@@ -127,7 +127,7 @@ class CpuShare:
 
 
 def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
-    """Return the content of the cgroup files that limit a group to `cores`, by file name.
+    """Return the cgroup files that limit a group to `cores`, such as {"cpu.max": "5000 10000"} (name and content).
 
     Small shares get a longer period, since the kernel accepts no quota below `SMALLEST_QUOTA_US`.
     """

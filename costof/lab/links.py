@@ -174,7 +174,7 @@ class LinkCounters(Model):
 
 
 class AllCounters(Model):
-    """Counters of all links, by name, since the links were ready, and the CPU time of `costof-engine link`."""
+    """Counters of each link since the links were ready, and the CPU time of `costof-engine link`."""
 
     cpu_ns: int
     links: dict[str, LinkCounters]

@@ -74,7 +74,7 @@ class Star(Topology):
     a replica set can announce addresses that every client can use.
 
     `middle` adds a host with this CPU share (in cores) for programs between clients and servers, such as a balancer.
-    Its distance from a client is the same as that of the servers. Without root its CPU use is not limited.
+    This middle host is at the same distance from a client as the servers. Without root its CPU use is not limited.
 
     Without namespaces there are no hosts: servers and clients use loopback addresses. The same is true if all clients
     are near, `middle` is None and `separate` is false. `separate` creates hosts even then, so that near clients are

@@ -14,7 +14,7 @@ def new_canary() -> str:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """Return all ordinary files under the folder, by their relative path."""
+    """Return all ordinary files under the folder. The keys are their paths relative to the folder."""
     return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
 
 

@@ -106,7 +106,7 @@ class ServerPart(Generic[Configuration]):
         return None
 
     def facts(self) -> dict[str, str]:
-        """Return facts about this feature for the report, by name."""
+        """Return facts about this feature for the report. The keys are the facts' names."""
         return {}
 
 

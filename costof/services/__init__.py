@@ -183,7 +183,7 @@ class Service(ABC):
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers have used so far, by role such as 'gateway'.
+        """Return the CPU seconds that the servers of each role have used so far, such as {"gateway": 1.5}.
 
         Raises `SERVER_CPU_UNREAD`.
         """
@@ -197,7 +197,7 @@ class Service(ABC):
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers use now, by role such as 'gateway'; None if it cannot be read.
+        """Return the memory that the servers of each role, such as 'gateway', use now; None if it cannot be read.
 
         Raises `SERVER_MEMORY_UNREAD`.
         """

@@ -23,7 +23,7 @@ CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 @dataclass(frozen=True)
 class TargetReadings(Observation):
-    """The server's own counters by name."""
+    """The server's own counters, such as {"flushes": 12}."""
 
     counters: dict[str, float]
 

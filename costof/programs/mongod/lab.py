@@ -288,7 +288,7 @@ class ReplicaSet:
     ) -> dict[str, T | PyMongoError]:
         """Run an operation on all members in parallel, except those in `skip`.
 
-        Return the operation's result or error by member name.
+        Return the operation's result or error for each member. The keys are the members' names.
         """
 
         def run(member: Member) -> T | PyMongoError:
@@ -370,7 +370,7 @@ class ReplicaSet:
 
 
 def read_counters(client: Client) -> Counters:
-    """Return a server's connections and TLS connections by version, from its `serverStatus`.
+    """Return the numbers of a server's connections, and of its TLS connections for each version.
 
     The counters are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
     """

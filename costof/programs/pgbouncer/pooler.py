@@ -65,7 +65,7 @@ def pgbouncer_version(binary: Path) -> str:
 #: The name of PgBouncer's administrative database.
 CONSOLE = "pgbouncer"
 ANSWER_SECONDS = 60
-#: A row of a SHOW command, by column name.
+#: A row of a SHOW command, as {column name: value}.
 Row = dict[str, Any]
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)
 
@@ -285,7 +285,10 @@ class PgBouncer:
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Return the number of client log-ins so far, also by TLS version. PgBouncer logs one line for each log-in."""
+        """Return the number of client log-ins so far, in total and for each TLS version.
+
+        PgBouncer logs one line for each log-in.
+        """
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}

@@ -194,7 +194,7 @@ class PostgresServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return the number of client log-ins so far, also by TLS version.
+        """Return the number of client log-ins so far, in total and for each TLS version.
 
         The log-ins are counted in the log. For each log-in the server logs a line before the connection's first query.
         """

@@ -77,7 +77,7 @@ PARAMETERS = {
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the roles of a replica set's members by name, in the order in which they replicate in a chain.
+    """Return the role of each member of a replica set, in the order in which the members replicate in a chain.
 
     Voters come first, so that a write reaches a majority of voters in as few steps as possible. The hidden member is
     the last voter.

@@ -155,4 +155,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return settings of the tunnels, poolers or proxies for the report, by program; {} if there are none."""
+        """Return settings of the tunnels, poolers or proxies for the report. The keys are the programs' names."""
