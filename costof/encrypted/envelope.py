@@ -18,7 +18,7 @@ MAGIC = b"costofE2"
 OLDER = b"costofE1"
 _ORIGINAL = struct.Struct("<HIBHB")
 _NUMBER_BYTES = 4
-#: The length of a data key of 16 bytes that is encrypted with AES key wrap (RFC 3394).
+#: The length of a data key (16 bytes) after its encryption with AES key wrap (RFC 3394).
 _WRAPPED_BYTES = 24
 
 

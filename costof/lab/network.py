@@ -221,7 +221,7 @@ class Network:
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
-        """Run commands under the supervisor, so that they end before its cleanup begins."""
+        """Run commands under the supervisor, so that they end before the supervisor begins its cleanup."""
         self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
 
     def _has_netem(self, host: Host) -> bool:

@@ -29,7 +29,7 @@ class Leftover:
 
 
 class Leftovers(ABC):
-    """The leftovers on one server.
+    """The leftovers of killed runs on one server.
 
     A run writes a marker (a record of what it creates) into its database. Databases without an intact marker are
     removed only if they are empty.

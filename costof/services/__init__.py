@@ -36,7 +36,7 @@ class Judgement:
     """What a service says about one slice (measured window) after comparing its servers' states before and after.
 
     `mismatch` says why the slice was not measured as its arm requires, for example because connections did not use TLS.
-    It is None if there is no such reason. `figures` are results by the name of their metric, such as bytes per
+    It is None if there is no such reason. `figures` maps the names of metrics to results, such as the bytes per
     operation. `facts` are texts for the report. `counts` are counts in this slice; the report shows their sum over all
     slices, including the warm-up, as evidence.
     """

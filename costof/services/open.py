@@ -48,7 +48,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
     """Return the URLs of the options `--target` and `--plain-target` without secrets; None for an option not given.
 
-    The plan stores the URLs in this form. Raises the errors of a wrong URL.
+    The run's plan file stores the URLs in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None, None
@@ -59,7 +59,7 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
 def target_options(study: Study, access: Access | None) -> TargetOptions | None:
     """Return the user's options for a target, except its URLs and without secrets; None for a lab.
 
-    The plan stores the options in this form. Raises the errors of a wrong URL.
+    The run's plan file stores the options in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None
@@ -76,7 +76,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
 
 
 def _command_in_plan(command: str) -> str:
-    """Return a user's command in the form that the plan stores: parts that look like a password are masked."""
+    """Return a user's command as the run's plan file stores it: parts that look like a password are masked."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown
 

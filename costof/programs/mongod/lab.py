@@ -372,7 +372,8 @@ class ReplicaSet:
 def read_counters(client: Client) -> Counters:
     """Return the numbers of a server's connections, and of its TLS connections for each version.
 
-    The counters are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
+    The numbers are `connections.totalCreated` and `transportSecurity` in the server's `serverStatus`. A counter that
+    the server lacks is None.
     """
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
@@ -401,7 +402,7 @@ PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
 class ThreeMemberServer(LabServer):
-    """A lab's server that is a replica set of three `mongod`. Clients read from its secondary."""
+    """A lab's replica set of three `mongod`: primary, secondary and hidden. Clients read from the secondary."""
 
     separate_clients = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]

@@ -87,7 +87,7 @@ class TargetCommits:
             time.sleep(POLL_SECONDS)
 
     def lacks(self, value: str) -> str | None:
-        """Return why commits would not wait as this value of `synchronous_commit` requires; None if they do."""
+        """Return why commits would not wait as this value of `synchronous_commit` requires; None if they would."""
         ((fsync, standbys),) = self._session.ask(
             "SELECT current_setting('fsync'), current_setting('synchronous_standby_names')"
         )

@@ -86,7 +86,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return all commands of an arm in the order of a run, each after its step, such as 'setup make build'."""
+    """Return all commands of an arm in the order of a run. Each text begins with the step: 'setup make build'."""
     programs = arm.programs.values()
     steps = {
         "setup": arm.setup,
