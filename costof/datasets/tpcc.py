@@ -23,8 +23,8 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. All text is ASCII, and the
-#: binary collation sorts text by its bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. The binary collation compares
+#: text by its bytes, which is sufficient because all text is ASCII.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
@@ -235,7 +235,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Check all `REFERENCES`. Return an error text for each reference of which a referenced row is missing."""
+    """Check all `REFERENCES`. Return an error text for each reference with rows that refer to a missing row."""
     texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 from costof.datasets import tpcc
 from costof.errors import CostofError, ErrorText, WarningText
 
-#: A function that executes a statement directly at the server, not through a gateway, and returns the rows.
+#: A function that executes a statement directly at the server, not through the encrypting proxy, and returns the rows.
 RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"

@@ -1,4 +1,4 @@
-"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway has encrypted.
+"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway (an encrypting proxy) has encrypted.
 
 An application needs three lines:
 
@@ -13,8 +13,8 @@ a column (the gateway's role `opaque`), the column's values are returned as ciph
 
 `must_be_encrypted=["shop.people.name"]` lists columns as 'database.table.column'. An alias of the table or of the
 column in a query does not hide the column. If a listed column arrives unencrypted, `EncryptionError` is raised.
-Possible causes: a rule of the gateway was removed, somebody between gateway and client removed the encryption
-parameters, or the connection bypasses the gateway.
+Possible causes: a rule of the gateway was removed, the connection bypasses the gateway, or somebody between gateway
+and client removed the encryption parameters that the gateway adds to each result set.
 
 `close` erases the master keys, so a closed connection cannot be opened again.
 """
@@ -37,8 +37,9 @@ from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# Connection attributes that a client sends to the gateway. The attribute `DECRYPTS` announces that the client can
-# decrypt. The attribute `NONCE` has random bytes, from which both sides derive the keys of this session.
+# Connection attributes that a client sends to the gateway (the encrypting proxy). The attribute `DECRYPTS` announces
+# that the client can decrypt. The attribute `NONCE` has random bytes, from which both sides derive the keys of this
+# session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32
@@ -211,7 +212,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection: the next query on it would read the remaining rows of this result as its own."""
+        """Close the connection. Otherwise the next query would take the unread rows of this result for its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

@@ -18,7 +18,7 @@ MAGIC = b"costofE2"
 OLDER = b"costofE1"
 _ORIGINAL = struct.Struct("<HIBHB")
 _NUMBER_BYTES = 4
-#: The length of a data key of 16 bytes that is encrypted with AES key wrap (RFC 3394).
+#: The length of a data key (16 bytes) after its encryption with AES key wrap (RFC 3394).
 _WRAPPED_BYTES = 24
 
 
@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 
 class Algorithm(Enum):
-    """Encryption algorithms, by their numbers in an envelope."""
+    """The encryption algorithms, and their numbers in an envelope."""
 
     AES_128_GCM = 1
     AES_128_CTR = 2
@@ -84,7 +84,8 @@ class Envelope:
     def parse(cls, tail: bytes) -> Envelope | None:
         """Parse the bytes that follow the last field of a column definition; return None if there are none.
 
-        Without a gateway, no bytes follow. Raises `RefusedError` if the bytes are not exactly one envelope.
+        Without a gateway (an encrypting proxy), no bytes follow. Raises `RefusedError` if the bytes are not exactly one
+        envelope.
         """
         if not tail:
             return None
@@ -110,9 +111,10 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """Return the associated data (as in AEAD) with which the values of this column are authenticated.
+        """Return the associated data (as in AEAD, RFC 5116) with which the values of this column are authenticated.
 
-        `names` are the original names of database, table and column, without aliases.
+        `row_format` is the format of the rows in which the values arrive. `names` are the original names of database,
+        table and column, without aliases.
         """
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)

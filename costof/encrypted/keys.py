@@ -35,7 +35,7 @@ def master_key(key: str | bytes) -> bytearray:
 
 
 class KeyRing:
-    """A client's master keys, by their names in the gateway's rules.
+    """A client's master keys, by their names in the rules of the gateway (the encrypting proxy).
 
     `erase` overwrites the keys in memory. Copies inside the cryptography libraries remain, since Python cannot reach
     them.
@@ -79,7 +79,7 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Tell all openers that a new result set begins. They then accept a gap in the sequence of values.
+        """Tell all decryptors that a new result set begins. They then accept a gap before its first value.
 
         The gap is normal, since the client may not have read all values of the previous result set.
         """
@@ -87,10 +87,11 @@ class SessionKeys:
             each.begin()
 
     def opener(self, envelope: Envelope) -> Opener:
-        """Return the opener for a column, and switch to the data key of the column's envelope if this key is newer.
+        """Return the decryptor for a column with this envelope.
 
-        The envelope must contain a data key (`is_opaque` is false). Raises `RefusedError` if the master key is missing
-        or wrong, or if the session already uses a newer data key.
+        If the envelope's data key is newer than the session's current one, it becomes the current one. The envelope
+        must contain a data key (`is_opaque` is false). Raises `RefusedError` if the master key is missing or wrong, or
+        if the session already uses a newer data key.
         """
         key = envelope.number, envelope.master_key, envelope.wrapped
         if key != self._current:

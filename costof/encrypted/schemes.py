@@ -77,7 +77,10 @@ class Opener(ABC):
 
 
 def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
-    """Return the algorithm's opener, with keys derived from the data key and the session's salt."""
+    """Return a decryptor for the algorithm. Its keys are derived from the data key and the session's salt.
+
+    `number` is the data key's number in the session (`Envelope.number`).
+    """
     info = INFO + algorithm.label.encode() + number.to_bytes(4, "big")
     keys = HKDF(SHA256(), length=KEY + 32, salt=salt, info=info).derive(data_key)
     key, mac_key = bytearray(keys[:KEY]), bytearray(keys[KEY:])

@@ -40,9 +40,9 @@ CHAIN = "-chain-"
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates" is the
-    number that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key", the key
-    is `default`. Without a key, return None.
+    `settings` are lab settings of an arm (measured variant), such as {"key": "rsa-2048", "certificates": 3}. The number
+    "certificates" counts the certificates that the server sends: its own and the intermediate ones, without the root.
+    If `settings` have no "key", `default` takes its place. Return None if `default` is None too.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
@@ -102,14 +102,15 @@ class Authority:
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Issue a certificate of each kind, such as 'rsa-2048'. Return the paths of the PEM files by kind."""
+        """Call `issue` for each kind of key, such as 'rsa-2048'. Return the path of the PEM file for each kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
         """Write a server's key, certificate and chain into one PEM file with mode 0600. Return its path.
 
-        `names` are DNS names and IP addresses. The certificate is valid for servers and clients, since members of a
-        cluster connect to each other. A negative `valid_for` makes an expired certificate (for tests).
+        `label` becomes the certificate's common name and the beginning of the file's name. `names` are DNS names and IP
+        addresses. The certificate is valid for servers and clients, since members of a cluster connect to each other. A
+        negative `valid_for` makes an expired certificate (for tests).
         """
         key_kind, _, length = kind.partition(CHAIN)
         issuers = self._issuers(key_kind, int(length or 1) - 1)

@@ -13,15 +13,15 @@ from costof.lab.program import find_program
 # The length of a scheduling period. It is short because a host stops for the rest of a period when it has used up its
 # share. Clients should see a slow machine, not one that stops.
 PERIOD_US = 10_000
-# Each host's period is this much longer than the previous host's. If the periods were equal, their random offsets would
-# stay the same for a whole run, and figures would differ from run to run by chance.
+# Each host's period is this much longer than the previous host's. If all hosts had equal periods, the random offset of
+# one host's periods to another's would last for a whole run. Figures would then differ from run to run by chance.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
 SMALLEST_QUOTA_US = 1_000
 
-# A shell script that kills a group's remaining processes and removes the group ($0) at the end of the lab. The script
-# retries, since a killed process leaves the group a little later.
+# A shell script that removes a cgroup (the folder $0) at the end of the lab, and kills the processes in it. The script
+# retries, since a killed process may stay in the cgroup for a few milliseconds.
 REMOVE = """
 tries=0
 while [ -d "$0" ] && [ $tries -lt 300 ]; do
@@ -58,7 +58,7 @@ class CpuShare:
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 
     Without `cpu`, threads on one CPU can use up the group's quota before threads on other CPUs get a share. The same
-    threads may be starved in this way for seconds. A server's CPU time per request then varies by half, by chance.
+    threads may be starved in this way for seconds. By chance, a server's CPU time per request then varies by half.
     """
 
     cores: float
@@ -69,7 +69,7 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Create the group, and have the lab remove it at the end.
+        """Create the cgroup named `group`, and let the lab remove it at the end.
 
         `number` is the host's number in the lab. The length of the scheduling period depends on it. Raises `LAB_FAILED`
         if this machine has no cgroups for CPU shares.
@@ -82,7 +82,7 @@ class CpuShare:
         return share
 
     def resize(self, cores: float) -> None:
-        """Change the group's share, also for running processes. Raises `LAB_FAILED`."""
+        """Change the cgroup's share, also for running processes. Raises `LAB_FAILED`."""
         if cores != self.cores:
             self.cores = cores
             self._limit()
@@ -93,9 +93,9 @@ class CpuShare:
 
     @property
     def prefix(self) -> list[str]:
-        """Return a command prefix that runs the command after it in the group: `[*prefix, "sleep", "1"]`.
+        """Return a command prefix that runs the command after it in the cgroup: `[*prefix, "sleep", "1"]`.
 
-        The prefix starts a shell, which enters the group and then becomes the command (exec), so the pid is the same.
+        The prefix starts a shell, which enters the cgroup and then becomes the command (exec), so the pid is the same.
         """
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
@@ -127,7 +127,7 @@ class CpuShare:
 
 
 def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
-    """Return the content of the cgroup files that limit a group to `cores`, by file name.
+    """Return the cgroup files that limit a group to `cores`, such as {"cpu.max": "5000 10000"} (name and content).
 
     Small shares get a longer period, since the kernel accepts no quota below `SMALLEST_QUOTA_US`.
     """

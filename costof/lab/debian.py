@@ -137,8 +137,8 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
     versions = _planned(apt, names)
     if extension is not None:
         with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
-        # Go on without the extension if there is no such package: only studies of the extension need it, and they
-        # report that it is missing.
+        # Go on without the extension if there is no such package. Only studies of the extension need the package, and
+        # they report if the package is missing.
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension
@@ -153,7 +153,7 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
 
 
 def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of all packages that apt-get would download to install `names`, by package name."""
+    """Return the packages that apt-get would download to install `names`, as {name: version}."""
     # Without --reinstall, apt-get would omit packages that are installed already.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…

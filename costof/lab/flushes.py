@@ -1,8 +1,9 @@
 """Measurement of flushes: how long the disk under the lab's data takes until written bytes survive a power cut.
 
 `python -m costof.lab.flushes FOLDER overwrite|append SECONDS` measures for SECONDS and prints a `FlushEvidence` as
-JSON. A lab starts this command as a separate process, like its servers. Linux divides the CPU among sessions
-(setsid(2)), so in the busy session of the run itself a flush could take longer than in a server's session.
+JSON. A lab starts this command as a separate process in a session (setsid(2)) of its own, like its servers. Linux
+divides the CPU among sessions. If the run measured flushes in its own, busy session, they could take longer than those
+of a server.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText
 from costof.model import Finite, Model
 
-#: The size of a write before a flush: PostgreSQL's and MariaDB's logs are written in such blocks.
+#: The number of bytes written before each flush. PostgreSQL and MariaDB write their logs in blocks of this size.
 WRITE_BYTES = 8192
 #: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
 #: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
@@ -60,7 +61,10 @@ class FlushEvidence(Model):
 
 
 def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
-    """Write and flush for about `seconds`, in a temporary file in the folder. Raises `LAB_FAILED`."""
+    """Write and flush for about `seconds`, in a temporary file in the folder. Raises `LAB_FAILED`.
+
+    With `appends`, each write makes the file longer. Otherwise it replaces bytes.
+    """
     parts = []
     block = os.urandom(WRITE_BYTES)
     try:
@@ -103,7 +107,7 @@ def flush_command(folder: Path, appends: bool, seconds: float) -> list[str]:
 def folder_on_disk() -> str:
     """Return the first of TMPDIR, /tmp and /var/tmp that is on a disk. Raises `NO_DISK` if all are in memory.
 
-    TMPDIR counts only if its path is short enough for sockets and other users may enter it.
+    TMPDIR counts only if other users may enter it, and if its path is short enough for sockets.
     """
     candidates = ["/tmp", "/var/tmp"]  # noqa: S108  # servers of other users need a folder that they can enter
     chosen = tempfile.gettempdir()

@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role (group for CPU accounting) of processes that simulate links. Their CPU time must not count as the servers'.
+# The role (group for CPU accounting) of processes that simulate links. It keeps their CPU time apart from the servers'.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.
@@ -92,7 +92,10 @@ class Host:
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Return, by role, the total seconds in which programs were ready to run but had used up their host's CPU share."""
+    """Return the total seconds in which programs were ready to run but had used up their host's CPU share.
+
+    The keys are the programs' roles, such as 'server'.
+    """
     seconds: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:

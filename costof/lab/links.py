@@ -1,7 +1,7 @@
 """The parts of a link between two hosts: addresses, queue length, and the commands that create it.
 
-On a kernel without netem, the process `costof-engine link` simulates the link. This module starts the process, and has
-the types of the messages to it (`LinksPlan`) and from it (`LinkReady`, `AllCounters`).
+On a kernel without netem, the process `costof-engine link` simulates the link. This module starts the process, and
+defines the messages that are sent to the process (`LinksPlan`) and received from it (`LinkReady`, `AllCounters`).
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ class LinkReady(Model):
 class DirectionCounters(Model):
     """Counters of packets in one direction of a link.
 
-    `taken` packets entered the link. The simulated loss removed `lost` of them, `dropped` found a full queue, and the
-    receiving device did not accept `refused` of them because it was down. `late_sum_ns` is the total time by which
+    `taken` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
+    and `refused` were not accepted because the receiving device was down. `late_sum_ns` is the total time by which
     packets were delivered later than planned, `late_max_ns` the longest.
     """
 
@@ -174,7 +174,7 @@ class LinkCounters(Model):
 
 
 class AllCounters(Model):
-    """Counters of all links, by name, since the links were ready, and the CPU time of `costof-engine link`."""
+    """Counters of each link since the links were ready, and the CPU time of `costof-engine link`."""
 
     cpu_ns: int
     links: dict[str, LinkCounters]

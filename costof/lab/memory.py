@@ -24,12 +24,12 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return a copy of the reading in which a role has `used` more bytes."""
+        """Return a copy of the reading in which a role (group of processes) has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 
     def since(self, before: Memory) -> dict[str, int]:
-        """Return the bytes by which each role's memory has grown since `before`."""
+        """Return the bytes by which the memory of each role (group of processes) has grown since `before`."""
         roles = {**before.bytes_by_role, **self.bytes_by_role}
         return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
 
@@ -42,8 +42,8 @@ def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
     """Return the memory of processes, given as (role, pid), and of all their descendants.
 
     The memory of a process is its proportional set size (PSS) without mapped files, such as programs and libraries. In
-    PSS, a page that n processes share counts as 1/n page for each. If PSS may not be read, or the kernel does not
-    report it without files (Linux before 5.4), the whole resident set (RSS) counts.
+    PSS, a page that n processes share counts as 1/n page for each. The whole resident set (RSS) counts instead if PSS
+    may not be read, or if the kernel reports it only with files (Linux before 5.4).
     """
     family = _families(processes)
     memory = Memory()
@@ -54,7 +54,7 @@ def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
 
 
 def _families(processes: Iterable[tuple[str, int]]) -> dict[int, str]:
-    """Return the role of each process and descendant, by pid."""
+    """Return the role (group) of each process and of its descendants, by pid."""
     children: dict[int, list[int]] = {}
     for child, parent in parents().items():
         children.setdefault(parent, []).append(child)

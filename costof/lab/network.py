@@ -108,7 +108,7 @@ class Network:
     ) -> Link:
         """Create a link between two hosts.
 
-        It is an ordinary local link if it has no delay, no bandwidth limit and no loss.
+        A link without delay, bandwidth limit and loss is an ordinary local link.
 
         Raises `NEEDS_ROOT`, `LAB_FAILED`.
         """
@@ -221,7 +221,7 @@ class Network:
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
-        """Run commands under the supervisor, so that they end before its cleanup begins."""
+        """Run commands under the supervisor, so that they end before the supervisor begins its cleanup."""
         self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
 
     def _has_netem(self, host: Host) -> bool:

@@ -139,7 +139,7 @@ class Counters:
         return Counters(self.connections + other.connections, tls, self.shared or other.shared)
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the increases since an earlier reading."""
+        """Return the increases of the counters since `earlier`."""
         if self.connections is None or earlier.connections is None:
             return Counters()
         connections = self.connections - earlier.connections

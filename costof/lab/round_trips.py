@@ -25,7 +25,7 @@ IDENTIFIER = 0xC057
 IP_HEADER_BYTES = 20
 # The offset of tcpi_rtt, in microseconds, in struct tcp_info of linux/tcp.h.
 TCPI_RTT_OFFSET = 68
-# A probe is lost if its answer does not arrive within this time after the nominal round trip.
+# A probe counts as lost if its answer takes longer than the link's nominal round-trip time and this time together.
 PATIENCE_SECONDS = 1.0
 # Number of ICMP probes and of TCP probes on a link, enough for a median. Together they take 0.2 s and two round trips.
 PROBES = 20
@@ -140,7 +140,10 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Open TCP connections, and read each one's TCP_INFO at once: its round-trip time is then that of the handshake."""
+    """Measure round trips by TCP handshakes.
+
+    TCP_INFO is read as soon as a connection is open, so that its round-trip time is that of the handshake.
+    """
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())
@@ -185,7 +188,7 @@ class LinkEvidence(Model):
 
 
 def measured(link: Link) -> list[LinkEvidence]:
-    """Measure a link. Return a result for each method (ICMP, TCP) by which a probe was answered."""
+    """Measure a link. Return one result for each method (ICMP, TCP), except a method without any answered probe."""
     round_trips = measure_link(link, count=PROBES)
     methods = {BY_ICMP: round_trips.icmp, BY_TCP: round_trips.tcp}
     return [
@@ -199,6 +202,5 @@ def measured(link: Link) -> list[LinkEvidence]:
             **({"mean_ms": trips.mean_ms, "error_ms": trips.error_ms} if trips.count > 1 else {}),
         )
         for method, trips in methods.items()
-        # Leave out a method if none of its probes was answered: it has no median then.
         if trips is not None and not math.isnan(trips.median_ms)
     ]

@@ -30,7 +30,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def parents() -> dict[int, int]:
-    """Return, by pid, the pid of each process's parent.
+    """Return the pid of each process's parent, as {pid: parent's pid}.
 
     The parents are read from /proc/PID/stat, since not every kernel lists a process's children.
     """

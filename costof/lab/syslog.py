@@ -2,7 +2,7 @@
 
 Programs send messages to /dev/log, a path that is fixed in the C library. `SyslogDaemon.prefix` therefore gives a
 program a /dev of its own, so that its messages reach this daemon and not the machine's. If the socket's queue is full,
-the program waits, as with other daemons. No message is lost.
+the program waits, as with other daemons. No message is lost unless the disk is full.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Topology(Resource):
         self._evidence: list[LinkEvidence] = []
 
     def _open(self, stack: ExitStack) -> None:
-        """Create hosts and links. Raises `LAB_FAILED`, and `NEEDS_ROOT` if a distance needs root."""
+        """Create hosts and links. Raises `LAB_FAILED`, and `NEEDS_ROOT` if a link's delay requires root."""
         stack.enter_context(self._network)
         self._make()
 
@@ -74,7 +74,7 @@ class Star(Topology):
     a replica set can announce addresses that every client can use.
 
     `middle` adds a host with this CPU share (in cores) for programs between clients and servers, such as a balancer.
-    Its distance from a client is the same as that of the servers. Without root its CPU use is not limited.
+    This middle host is at the same distance from a client as the servers. Without root its CPU use is not limited.
 
     Without namespaces there are no hosts: servers and clients use loopback addresses. The same is true if all clients
     are near, `middle` is None and `separate` is false. `separate` creates hosts even then, so that near clients are
@@ -90,7 +90,7 @@ class Star(Topology):
         self._separate = separate or far or middle is not None
         self._middle_cores = middle
         self._inward: Link | None = None
-        #: For each distance, the address at which the clients of this distance reach the middle host.
+        #: For each distance (name of a round-trip time), the address at which its clients reach the middle host.
         self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
@@ -106,7 +106,7 @@ class Star(Topology):
         return address
 
     def client(self, distance: str) -> Host:
-        """Return the host on which the clients of this distance run."""
+        """Return the host on which the clients at this distance (such as 'wan') run."""
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:

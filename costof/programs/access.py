@@ -126,9 +126,10 @@ class UrlForm:
     `tls_options` has the options that turn TLS on or off. It maps each option to its accepted values, and each value to
     whether it turns TLS on, such as {"sslmode": {"disable": False, "verify-full": True}}. TLS always verifies the
     certificate and the host name. Values with which a client may silently fall back to plaintext are not accepted,
-    since it would be unknown whether TLS was measured. `ca_option` is the option for a CA file. `normalize` changes an
-    option's name and value to the spelling in `tls_options`. `path_refused` is the error text for a URL with a path;
-    None if a path is allowed.
+    since it would be unknown whether TLS was measured.
+
+    `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in
+    `tls_options`. `path_refused` is the error text for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -144,9 +145,10 @@ class UrlForm:
 class LoginUrl:
     """A parsed URL that names a user.
 
-    `password` is empty if there is none. `path` includes its leading slash. `tls` is True if the URL or a CA file
-    requires TLS. If it is True, only arms without TLS use plaintext, and only with --allow-plain. `shown` is the URL
-    without secrets.
+    `password` is empty if there is none. `path` includes its leading slash. `shown` is the URL without secrets.
+
+    `tls` is True if the URL or a CA file requires TLS. All connections then use TLS, except those of arms (measured
+    variants) without TLS, which need --allow-plain.
     """
 
     host: str

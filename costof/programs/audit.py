@@ -102,9 +102,9 @@ def statements_sent(
 ) -> dict[str, int] | None:
     """Return how many statements of each class the client sent in a slice (a measured window), such as {"read": 900}.
 
-    The number is computed from the client's count of operations. For load generators that only report operations,
-    `of_program` has the statements of one operation, such as {"read": 14, "write": 4}. Return None if the number of
-    statements of an operation is not known for this `kind` of workload.
+    The number is computed from the client's count of operations. `of_program` is for load generators that only report
+    operations: the number of statements in one operation, such as {"read": 14, "write": 4}. Return None if the number
+    of statements in an operation is not known for this `kind` of workload.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)
@@ -132,9 +132,9 @@ def entries_mismatch(
 ) -> str | None:
     """Return how the audit entries of a slice (a measured window) differ from the sent statements; None if they agree.
 
-    Each statement of an `audited` class must have one entry, and statements of other classes must have none. Two cases
-    allow more entries: a failed operation may have sent statements that the client did not count, and a load generator
-    of `--client`, such as pgbench, sends statements that belong to no operation.
+    Each statement of an `audited` class must have one entry, and statements of other classes must have none. There may
+    be more entries in two cases. A failed operation may have sent statements that the client did not count. A load
+    generator chosen with `--client`, such as pgbench, sends statements that belong to no operation.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed

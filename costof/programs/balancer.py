@@ -1,7 +1,7 @@
 """The base class of the lab's load balancers, their ports (entrances), and settings that a good operator would choose.
 
-All arms use the same balancer process with the same settings, but connect to different ports. All limits are above what
-a study needs, so that the balancer's CPU is the first bottleneck.
+All arms (measured variants) use the same balancer process with the same settings, but connect to different ports. All
+limits are above what a study needs, so that the balancer's CPU is the first bottleneck.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ CONNECTIONS = 20_000
 #: Maximum number of file descriptors: two connections per client (one to the client, one to the origin), and some for
 #: the program itself.
 DESCRIPTORS = 2 * CONNECTIONS + 1_000
-#: Idle timeout. It is long because an arm's connections stay open while other arms are measured.
+#: Idle timeout. It is long because the connections of an arm (measured variant) stay open while other arms are
+#: measured.
 IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
@@ -66,7 +67,7 @@ class Balancer(ABC):
     """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
-    #: The role to which the process's CPU time is counted.
+    #: The role (group of processes) under which the process's CPU time is counted.
     role = ROLE
 
     def __init__(self, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance], ca_file: Path) -> None:

@@ -14,14 +14,15 @@ def new_canary() -> str:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """Return all ordinary files under the folder, by their relative path."""
+    """Return all ordinary files under the folder. The keys are their paths relative to the folder."""
     return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
 
 
 def deleted_files(pid: int, folder: Path) -> dict[str, Path]:
-    """Return the files under the folder that a process holds open although they are deleted, by their earlier path.
+    """Return the deleted files of the folder that a process still holds open. Servers use them as temporary files.
 
-    Servers use such files as temporary files. The returned paths are below /proc, where the files can still be read.
+    The keys have the former path and the file descriptor, such as 'tmp/sort (deleted) 14'. The values are paths below
+    /proc, where the files can still be read.
     """
     found = {}
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from costof.messages.answers import REPORTED, SliceAnswer
 
-#: Readings of a server: the flushes of its logs, and the bytes that it has written to them.
+#: Names of a server's counters in `LabServer.readings`: the flushes of its logs, and the bytes written to the logs.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
 #: The number of flushes may be smaller than expected by this factor. One flush serves all commits that are in flight.
 #: The expected number is computed from the mean number of commits in flight, which is exceeded at times.
@@ -19,7 +19,7 @@ def commits_in_flight(answer: SliceAnswer) -> float:
     """Return the mean number of operations in flight during a slice (a measured window), at least 1.
 
     It is the total duration of all operations divided by the slice's length (Little's law, 1961). If another load
-    generator (`--client`) measured the slice, the total duration is its number of operations times its mean latency.
+    generator (`--client`) measured the slice, the total duration is the number of operations times the mean latency.
     """
     spent = max((phase.sum_ns for phase in answer.phases.values()), default=0)
     if REPORTED in answer.counts:
@@ -32,8 +32,8 @@ def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_
 
     With `flushes_commits` each commit must wait for a flush, otherwise no commit may wait for one.
 
-    One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
-    counted, proves nothing.
+    One flush can serve all commits that are in flight. If the slice wrote nothing, or if its flushes could not be
+    counted, the result is None.
     """
     flushes, written = increases.get(FLUSHES), increases.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)

@@ -45,7 +45,7 @@ def haproxy_version(binary: Path) -> str:
 
 
 def frontend_row(statistics: str, frontend: str) -> dict[str, str]:
-    """Return the statistics of a frontend from HAProxy's answer to `SHOW_FRONTENDS`, by HAProxy's names.
+    """Return the statistics of a frontend from HAProxy's answer to `SHOW_FRONTENDS`, such as {"ssl_sess": "12"}.
 
     Raises `ConnectionError` if the answer lacks the frontend.
     """

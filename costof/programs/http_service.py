@@ -1,4 +1,4 @@
-"""The HTTP server `costof-engine origin` as a service that another service calls, always on a separate host."""
+"""The HTTP server `costof-engine origin` as a backend service, which its clients always call from another host."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 class Leftover:
     """A database that a run has left behind.
 
-    `marker` is the record that the run has written into the database. It is None for an empty database without a
-    marker, which is a leftover only if its name has the form of costof's generated names. `in_use` is the reason to
-    keep the database, or None if it may be removed.
+    `marker` is the record that the run has written into the database. It is None for a database without a marker, which
+    is a leftover only if it is empty and has a name of the form that costof generates. `in_use` is the reason to keep
+    the database, or None if it may be removed.
     """
 
     database: str
@@ -29,7 +29,11 @@ class Leftover:
 
 
 class Leftovers(ABC):
-    """The leftovers on one server. Databases without an intact marker are removed only if they are empty."""
+    """The leftovers of killed runs on one server.
+
+    A run writes a marker (a record of what it creates) into its database. Databases without an intact marker are
+    removed only if they are empty.
+    """
 
     #: URL schemes of the servers that this class handles.
     schemes: ClassVar[Collection[str]]
@@ -53,7 +57,8 @@ class Leftovers(ABC):
 
         Return whether anything was dropped.
 
-        Nothing is dropped if the marker has changed since `find`, or if the empty database now holds something.
+        Nothing is dropped if the marker (the run's record in the database) has changed since `find`, or if the empty
+        database now holds something.
         """
 
 

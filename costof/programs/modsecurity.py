@@ -26,7 +26,7 @@ SETTINGS = Path("etc/modsecurity/crs/crs-setup.conf")
 #: A file with the core rule set's version in its first lines, such as 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
 FIRST_RULES = "REQUEST-901-INITIALIZATION.conf"
 RULE_SET = "OWASP core rule set"
-#: The largest request body that nginx keeps in memory, so that no arm writes bodies to files.
+#: The largest request body that nginx keeps in memory, so that no body is written to a file.
 BODY_BUFFER = "128k"
 
 Engine = Literal["Off", "DetectionOnly", "On"]
@@ -129,7 +129,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name such as 'on-1': mode and paranoia level. Rules that differ only in their directives share it."""
+        """The mode and the paranoia level, such as 'on-1'. Rules with different directives may have the same name."""
         return f"{self.engine.lower()}-{self.paranoia}"
 
 
@@ -216,7 +216,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # In each arm, nginx reads the whole body before it asks the origin. Only requests at the entrance (the clients'
-        # port) are inspected, because the rules would block the lab's status requests.
+        # With and without inspection, nginx reads the whole body before it asks the origin. Only requests at the
+        # entrance (the clients' port) are inspected, because the rules would block the lab's status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

@@ -69,7 +69,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the ciphers and the compressions that both directions negotiated, read from the ssh client's log."""
+        """Return the ciphers and the compressions negotiated for the two directions, read from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
@@ -139,12 +139,13 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # The user of sshd has no shell. SFTP is the only kind of session that needs no shell.
+            # `wait_until_open` opens a session. It must be an SFTP session: all others need a shell, which sshd's user
+            # does not have.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # Tell sshd where its helper programs are, in case its package is not unpacked in /. An older sshd has
+            # Tell sshd where its helper programs are, in case sshd's package is not unpacked in /. An older sshd has
             # neither these programs nor these settings.
             **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }

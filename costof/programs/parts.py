@@ -1,7 +1,7 @@
 """The configuration of a lab's server, and its parts: optional features such as an audit log, one file each.
 
 A server program lists all its parts. Each server gets the parts that its configuration needs, and combines the options,
-settings and evidence that they return.
+settings and facts that they return.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from costof.model import Model
 class ServerConfiguration(Model):
     """The configuration of one server of a lab, from the table `lab.server` in the study's TOML file.
 
-    The configuration of a server program also has the fields that its parts add (`configuration_of`).
+    The configuration of a server program also has the fields that its optional features add (`configuration_of`).
     """
 
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
@@ -44,7 +44,7 @@ Configuration = TypeVar("Configuration", bound=ServerConfiguration)
 class ServerPart(Generic[Configuration]):
     """An optional feature of a lab's server. The methods do nothing unless a subclass overrides them."""
 
-    #: A model with the fields that the part adds to the table `lab.server` of a study.
+    #: A model with the fields that this optional feature adds to the table `lab.server` of a study.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     #: The programs that only this part needs, as in `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
@@ -56,7 +56,7 @@ class ServerPart(Generic[Configuration]):
 
     @classmethod
     def is_needed(cls, configuration: Configuration) -> bool:
-        """Return whether a server with this configuration has the part."""
+        """Return whether a server with this configuration has this feature."""
         return True
 
     def find(self) -> Path | None:
@@ -82,7 +82,7 @@ class ServerPart(Generic[Configuration]):
         return []
 
     def started(self) -> None:
-        """Finish the part's preparation after the server has started to answer."""
+        """Finish the preparation of this feature after the server has started to answer."""
 
     def settle(self) -> None:
         """Wait until the server has finished its work on loaded data."""
@@ -106,7 +106,7 @@ class ServerPart(Generic[Configuration]):
         return None
 
     def facts(self) -> dict[str, str]:
-        """Return facts about the part for the report, by name."""
+        """Return facts about this feature for the report. The keys are the facts' names."""
         return {}
 
 
@@ -114,7 +114,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Create the parts that a server with this configuration needs.
+    """Create the parts (optional features) that a server with this configuration needs.
 
     `configuration` must be an instance of `configuration_of(parts)`.
     """
@@ -122,7 +122,7 @@ def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: Server
 
 
 def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfiguration]:
-    """Return a subclass of `ServerConfiguration` that has the fields of all these parts."""
+    """Return a subclass of `ServerConfiguration` that has the fields of all these parts (optional features)."""
     types = {part.configuration_type for part in parts} - {ServerConfiguration}
     bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]
     text = (ServerConfiguration.__doc__ or "").partition("\n")[0]

@@ -1,4 +1,7 @@
-"""The environment variable for the password. It has its own file because importing `access` would delay the start."""
+"""The environment variable for the password.
+
+It has its own file because every costof command needs it, and importing `access` would delay each command.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Time limits and error texts of connections to a user's own server, and checks of the server's identity.
 
-A connection never falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between
+If a connection with TLS fails, it is not repeated without TLS, nor the other way round. Otherwise an attacker between
 client and server could make the first attempt fail and then receive the password.
 """
 

@@ -28,7 +28,7 @@ class All(Model):
 
 
 class Share(Model):
-    """The probability, from 0 to 1, that a request gets the delay `RelayCost.added_ns`."""
+    """The probability, from 0 to 1, with which each request gets the delay `RelayCost.added_ns`."""
 
     share: float
 
@@ -59,7 +59,8 @@ class Spells(Model):
 class Warming(Model):
     """A simulated cold cache.
 
-    When requests move to a port (`Entrance`) with another `state`, the first `requests` of them wait `added_ns` longer.
+    The cache becomes cold when a request comes to a port (`Entrance`) with another `state` than the previous request's
+    port. This request and the ones after it, `requests` in all, then wait `added_ns` longer.
     """
 
     requests: int
@@ -69,8 +70,8 @@ class Warming(Model):
 class RelayCost(Model):
     """The delay of requests at a port of the relay.
 
-    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, an arm's
-    first requests after those of another arm are slow, as if caches were cold.
+    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, the first
+    requests of an arm (measured variant) after those of another arm are slow, as if caches were cold.
     """
 
     base_ns: int = 0
@@ -160,8 +161,8 @@ class RelayProcess(EngineProcess):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        # The process starts its forwarding thread only when it receives the plan, so that thread inherits this
-        # priority.
+        # The forwarding thread inherits this priority, because the process starts the thread only when it receives
+        # the plan.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
         return self

@@ -73,8 +73,9 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host,
-    #: except in runs that also have far clients. The figures of these two kinds of runs are not comparable.
+    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host in
+    #: runs without clients at longer round-trip times. Figures of runs with and without such clients then cannot be
+    #: compared.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -82,7 +83,7 @@ class LabServer(ABC):
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     parts: Sequence[ServerPart[Any]] = ()
 
-    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    #: Whether each write to the server's log makes the log file longer, instead of replacing bytes in the file.
     appends: ClassVar[bool] = False
 
     @abstractmethod
@@ -128,7 +129,7 @@ class LabServer(ABC):
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
 
         They are read right before and right after each slice (a measured window). The report shows the increase per
-        operation. A study's metric refers to it as the phase 'server.flushes'.
+        operation. In a study's metrics, the counter 'flushes' has the name 'server.flushes'.
         """
         return merged(part.readings() for part in self.parts)
 
@@ -237,13 +238,14 @@ class TargetServer(ABC):
         self.chosen = access.database
         self.records = records
         self.run = run
-        #: The name of the run's database or schema, or the part of its key prefix that identifies the run.
+        #: The name of the run's database or schema. For Redis, it is the part of the keys' prefix that identifies the
+        #: run.
         self.database = choose_database_name(access.database, run)
-        #: Maps each optional statement that the server refused to the server's error text.
+        #: The optional statements that the server has refused, each with the server's error text.
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
-        #: The kinds of the study's workloads, such as 'ycsb'. A subclass may create only the tables that they use.
+        #: The kinds of the study's workloads, such as 'ycsb'. A subclass need not create tables that no workload uses.
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
@@ -310,7 +312,10 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that identify this server and do not change at a restart, if the account may read them."""
+        """Return facts that identify this server and do not change at a restart, such as its version.
+
+        Facts that the account may not read are left out.
+        """
 
     @abstractmethod
     def remove_created(self) -> None:
@@ -331,14 +336,15 @@ class TargetServer(ABC):
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what an arm's target settings require of the server, such as 'a synchronous standby'; None if nothing.
+        """Return what the target settings of an arm (variant) require of the server, such as 'a synchronous standby'.
 
-        A dry run shows this text, since it does not connect to find out whether the server has it.
+        Return None if they require nothing. A dry run shows the text, since it does not connect to find out whether the
+        server has what is required.
         """
         return None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why this server cannot be measured with an arm's target settings; None if it can.
+        """Return why this server does not support the target settings of an arm (measured variant); None if it does.
 
         Called after `reach`. It writes nothing.
         """
@@ -365,7 +371,7 @@ class TargetServer(ABC):
         return {}
 
     def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
-        """Wait after a slice (a measured window) until the readings are up to date."""
+        """Wait after a slice (a measured window) until the server's counters are up to date."""
 
     def mismatch(
         self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
@@ -377,7 +383,10 @@ class TargetServer(ABC):
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts from the server on which an arm's target settings depend, such as the state of its standbys."""
+        """Return facts from the server that matter to an arm (measured variant) with these target settings.
+
+        An example is the state of its standbys.
+        """
         return {}
 
     def counters(self, server: str) -> Counters:

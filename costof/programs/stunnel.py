@@ -1,4 +1,4 @@
-"""stunnel, which adds TLS between a server and clients that do not use TLS themselves, with the lab's configuration."""
+"""stunnel processes in a lab, which add TLS between a server and clients that do not use TLS themselves."""
 
 from __future__ import annotations
 

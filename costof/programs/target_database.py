@@ -1,7 +1,7 @@
 """The database that a run creates on a user's own server: its name, its marker, and the run's heartbeat.
 
-The database must be empty or must not exist before the run. The run writes a marker into it, and the clean-up drops
-only what the marker lists.
+The database must be empty or must not exist before the run. The run writes a marker (a list of its tables) into the
+database, and the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat. In this time nine heartbeats are due. While a replica
-#: set elects a new primary, fewer heartbeats fail.
+#: A run counts as dead after this time without a heartbeat, that is, if nine heartbeats in a row have failed. When a
+#: replica set elects a new primary, fewer than nine fail, so the run does not count as dead.
 DEAD_AFTER_SECONDS = 90.0
 
 
@@ -139,7 +139,7 @@ class Marker(BaseModel):
 
 
 def read_marker(content: object) -> Marker | None:
-    """Return the marker that `content` holds, or None if it is damaged."""
+    """Return the marker (a run's record) that `content` holds, or None if it is damaged."""
     try:
         return Marker.model_validate(content)
     except ValidationError:
@@ -147,7 +147,7 @@ def read_marker(content: object) -> Marker | None:
 
 
 def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
-    """Return the marker in the only row (`run`, `about`) of a marker table; None if the row is missing or damaged."""
+    """Return a run's record from the only row (`run`, `about`) of a marker table; None if it is missing or damaged."""
     try:
         ((run, about),) = rows
         marker = read_marker(json.loads(about))

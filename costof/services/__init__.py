@@ -36,7 +36,7 @@ class Judgement:
     """What a service says about one slice (measured window) after comparing its servers' states before and after.
 
     `mismatch` says why the slice was not measured as its arm requires, for example because connections did not use TLS.
-    It is None if there is no such reason. `figures` are results by the name of their metric, such as bytes per
+    It is None if there is no such reason. `figures` maps the names of metrics to results, such as the bytes per
     operation. `facts` are texts for the report. `counts` are counts in this slice; the report shows their sum over all
     slices, including the warm-up, as evidence.
     """
@@ -53,7 +53,7 @@ class Service(ABC):
     It is a context manager, which starts or connects to the servers, and releases everything at its end.
     """
 
-    #: Whether the service can read its servers' CPU time without a user's command. The servers must be on this machine.
+    #: Whether the service can read its servers' CPU time without a user's command, because they run on this machine.
     measures_cpu: bool = False
     #: The user's command that prints the CPU time of servers on other machines; None if the user gave none.
     server_cpu: ServerCpu | None = None
@@ -61,12 +61,12 @@ class Service(ABC):
     server_memory: ServerMemory | None = None
     #: The number of connections that a lab's servers must accept at the same time; None for the servers' default.
     needed_connections: int | None = None
-    #: The role under which figures list the values that `server_cpu` and `server_memory` print. A role is the name of a
+    #: The role under which reports list the values that `server_cpu` and `server_memory` print. A role is the name of a
     #: group of processes, such as 'server' or 'gateway'.
     server_role: str = "server"
     #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether the service puts its servers into network namespaces, which act as separate hosts, if it has the rights.
+    #: Whether the service, if it has the rights, puts its servers into network namespaces, which act as separate hosts.
     makes_hosts: bool = False
     #: Why this service cannot be measured from other machines; None if it can.
     single_machine_reason: str | None = None
@@ -127,7 +127,10 @@ class Service(ABC):
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Set up the servers for an arm, for example their certificate. Called before each slice of the arm."""
+        """Set up the servers for an arm, for example their certificate.
+
+        Called before each slice (measured window) of the arm.
+        """
 
     def set_host_count(self, hosts: int) -> None:
         """Set the number of hosts that measure together and share the load. It is called before `__enter__`."""
@@ -135,8 +138,8 @@ class Service(ABC):
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
-        The client must do so if the server's key has changed since the arm's last slice, because earlier tickets are
-        then invalid. The function is called once after each `arrange`.
+        The client must do so if the server's key has changed since the arm's last slice (measured window), because
+        earlier tickets are then invalid. The function is called once after each `arrange`.
         """
         return False
 
@@ -154,15 +157,16 @@ class Service(ABC):
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
         """Measure, for `seconds`, how long a flush (fsync) takes on the disk with the data. Raises `LAB_FAILED`.
 
-        Return None if the study does not depend on flushes. Called before the first slice, after each round (one slice
-        of each workload on each arm), and after the last slice.
+        Return None if the study does not depend on flushes. Called before the first slice (measured window), after each
+        round (one slice of each workload on each arm), and after the last slice.
         """
         return None
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return facts that show that an arm is configured as required, such as the cipher that a tunnel negotiated.
 
-        It is called with the stage 'start' after the data was loaded, and with 'end' after the last slice.
+        It is called with the stage 'start' after the data was loaded, and with 'end' after the last slice (measured
+        window).
         """
         return {}
 
@@ -173,24 +177,27 @@ class Service(ABC):
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that are wrong on this server, and ignore these counters from now on.
 
-        `change` is the change of the counters in a warm-up slice. A counter is wrong if it missed connections that the
-        load generator counted in its `answer`.
+        `change` is the change of the counters in a slice of the warm-up (a window before the measured ones). A counter
+        is wrong if it missed connections that the load generator counted in its `answer`.
         """
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers have used so far, by role such as 'gateway'.
+        """Return the CPU seconds that the servers of each role have used so far, such as {"gateway": 1.5}.
 
         Raises `SERVER_CPU_UNREAD`.
         """
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid) for each of the servers' processes on this machine, without their children."""
+        """Return (role, pid), such as ('gateway', 4711), for each of the servers' processes on this machine.
+
+        Child processes are not listed.
+        """
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers use now, by role such as 'gateway'; None if it cannot be read.
+        """Return the memory that the servers of each role, such as 'gateway', use now; None if it cannot be read.
 
         Raises `SERVER_MEMORY_UNREAD`.
         """
@@ -207,7 +214,7 @@ class Service(ABC):
         return False
 
     def finish_counting(self, arm: PlannedArm) -> None:
-        """Make the arm's server update its counters after a slice. Called before the `observe` after the slice."""
+        """Make the arm's server update its counters after a slice (measured window), before `observe` reads them."""
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the present state of the arm's servers; None if there is nothing to read.
@@ -219,7 +226,10 @@ class Service(ABC):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Compare the observations before and after a slice. Return whether the slice is valid, and figures."""
+        """Compare the observations before and after a slice (measured window).
+
+        Return whether the slice is valid, and results such as the bytes per operation.
+        """
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:

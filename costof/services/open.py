@@ -48,7 +48,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
     """Return the URLs of the options `--target` and `--plain-target` without secrets; None for an option not given.
 
-    The plan stores the URLs in this form. Raises the errors of a wrong URL.
+    The run's plan file stores the URLs in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None, None
@@ -59,7 +59,7 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
 def target_options(study: Study, access: Access | None) -> TargetOptions | None:
     """Return the user's options for a target, except its URLs and without secrets; None for a lab.
 
-    The plan stores the options in this form. Raises the errors of a wrong URL.
+    The run's plan file stores the options in this form. Raises the errors of a wrong URL.
     """
     if access is None:
         return None
@@ -76,7 +76,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
 
 
 def _command_in_plan(command: str) -> str:
-    """Return a user's command in the form that the plan stores: parts that look like a password are masked."""
+    """Return a user's command as the run's plan file stores it: parts that look like a password are masked."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown
 
@@ -122,7 +122,7 @@ def _check_unused_options(study: Study, access: Access) -> None:
 
 
 def _check_lab_levels(plan: Plan) -> None:
-    """Raise `TARGET_ONLY_LEVEL` if a plan for a lab has levels that exist only on a target."""
+    """Raise `TARGET_ONLY_LEVEL` if a plan for a lab has levels (settings) that only a user's own server can have."""
     factor = plan.study.main_factor
     known = plan.study.factors[factor].levels
     only_on_target = {name for name, level in known.items() if level.exists_only_on_target}
@@ -147,8 +147,8 @@ def _module(study: Study, module: str) -> ModuleType:
 def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raise `PLAIN_NOT_ALLOWED` if the plan has arms without TLS although the target's URL requires TLS.
 
-    There is no error if the plan measures only the protection (`protection_alone`), without comparison. The report then
-    says why the other arms are missing.
+    There is no error if the plan measures only the protection, such as TLS (`protection_alone`), and nothing without
+    it. The report then says why the other arms are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

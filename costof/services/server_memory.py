@@ -13,7 +13,8 @@ from costof.services.server_command import ServerCommand, printed
 LEAST_BYTES = 200_000
 #: The name in `Memory.methods` for memory that was read with the user's command.
 METHOD = "--server-memory"
-#: The number of bytes in each unit, by its lower-case name. `kB` means 1,024 bytes, as in the kernel's files.
+#: The units by their lower-case names, and the number of bytes in each. `kB` means 1,024 bytes, as in the kernel's
+#: files.
 UNITS = {"": 1, "b": 1, "kb": 1024, "kib": 1024, "k": 1024, "mib": 1024**2, "m": 1024**2, "gib": 1024**3, "g": 1024**3}
 UNITS |= {"mb": 10**6, "gb": 10**9, "bytes": 1}
 

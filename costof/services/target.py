@@ -23,7 +23,7 @@ CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 @dataclass(frozen=True)
 class TargetReadings(Observation):
-    """The server's own counters by name."""
+    """The server's own counters, such as {"flushes": 12}."""
 
     counters: dict[str, float]
 
@@ -31,14 +31,15 @@ class TargetReadings(Observation):
 class TargetService(Resource, Service, Generic[ServerT]):
     """A service for one target.
 
-    If the target's URL requires TLS, arms without TLS are refused, unless the user allows them with `--allow-plain`.
+    If the target's URL requires TLS, arms (measured variants) without TLS are refused, unless the user allows them with
+    `--allow-plain`.
     """
 
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: Maps each server counter that does not work, because it stayed at 0 in a slice (measured window), to the
-        #: number of connections that it missed.
+        #: The server's counters that do not work, each with the number of connections that it missed. Such a counter
+        #: stayed at 0 in a slice (measured window) although clients connected.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -98,10 +99,10 @@ class TargetService(Resource, Service, Generic[ServerT]):
         return Judgement(self.server.mismatch(arm.settings.target, increases, answer), figures)
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that missed all connections of a slice. Ignore them from now on.
+        """Return `change` without the counters that missed all connections of a slice (measured window).
 
-        Perhaps such a counter does not work on this server, or a proxy accepts the connections. Every slice (measured
-        window) would be discarded if it were used, because its connections would not be confirmed.
+        These counters are ignored from now on. Perhaps they do not work on this server, or a proxy accepts the
+        connections. If they were used, every slice would be discarded, because they would not confirm its connections.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

@@ -1,4 +1,4 @@
-"""MariaDB in a lab, and any server that speaks MySQL's protocol as a target."""
+"""MariaDB in a lab, and a user's own MySQL or MariaDB server as a target."""
 
 from costof.lab.debian import Packages
 from costof.lab.program import located

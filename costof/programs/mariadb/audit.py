@@ -27,7 +27,8 @@ LOGGING = "server-audit-logging"
 #: The line of an entry of the audit log. Its fields are time, server, user, host, connection ID, query ID, operation,
 #: database and, if the operation is QUERY, the statement's text. In a line from syslog, syslog's fields come first.
 ENTRY = re.compile(r"^.*?,\d+,\d+,(?:QUERY,[^,]*,'\s*(\w+)|([A-Z_]+),).*$", re.MULTILINE)
-#: The class of an entry, by the first word of its statement ('SELECT') or, without a statement, its operation ('READ').
+#: Maps the first word of an entry's statement, such as 'SELECT', to the entry's class. For an entry without a
+#: statement, the key is the operation, such as 'READ'.
 CLASSES = {
     "SELECT": "read",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "REPLACE"), "write"),
@@ -43,7 +44,7 @@ CLASSES_OF_EVENTS = {
     "QUERY_DML_NO_SELECT": {"write"},
     "TABLE": {"table"},
 }
-#: The server's own counters of statements, by class (SHOW STATUS).
+#: For each class of statements, the names of the server's own counters in SHOW STATUS.
 COUNTERS = {
     "read": ("Com_select",),
     "write": (
@@ -81,7 +82,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(MariadbPart[AuditConfiguration]):
-    """The part of a server that loads the audit plugin and checks the plugin's log.
+    """The feature of a server that loads the audit plugin and checks the plugin's log.
 
     The temporary server that creates the system tables does not load the plugin, because the plugin's options are not
     in `early_options`.

@@ -1,4 +1,4 @@
-"""The requirement of the lab's MariaDB that clients show a TLS certificate."""
+"""An optional feature of the lab's MariaDB: it accepts only clients that show a TLS certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to servers that speak MySQL's protocol: URL, session, privileges, marker, and leftovers of killed runs.
+"""Connections to servers that speak MySQL's protocol: URL, session, privileges, and databases of runs.
 
 Privileges are not read from the server's list of grants: they depend on roles, wildcards and partial revokes, which
 MySQL and MariaDB list differently. Instead, privileges are tested with statements on a table that does not exist. The
@@ -97,8 +97,8 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: The server's idle timeout for the administrative connection: a year. The connection is idle while arms are measured,
-#: but must stay open because it holds the run's lock.
+#: The server's idle timeout for the administrative connection: a year. The connection is idle during measurements, but
+#: must stay open because it holds the run's lock.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
@@ -321,7 +321,7 @@ def _may(session: MysqlSession, database: str, privilege: str) -> bool:
 
 
 class MarkedDatabase:
-    """The database of a run on a MySQL server, with the run's marker and lock.
+    """The database of a run on a MySQL server, with the run's lock and marker (its record in the database).
 
     `name` must have been checked to have only letters, digits and underscores.
     """
@@ -368,7 +368,7 @@ class MarkedDatabase:
         self._session.ask(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608  # our own name
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None if it is missing or damaged."""
+        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except MySQLError:
@@ -376,7 +376,9 @@ class MarkedDatabase:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables that `marker` lists if the database still has this marker. Return whether it had the marker.
+        """Drop the tables that `marker` (a run's record) lists if the database still has this marker.
+
+        Return whether it had the marker.
 
         The database is dropped too if the run has created it and it holds no other tables.
         """
@@ -401,8 +403,9 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker. A database without other tables still counts as the run's: the run has ended after it
-        # created the database or the empty marker table, but before it wrote the marker.
+        # There is no marker (the run's record). A database without tables, or with only an empty marker table, still
+        # counts as the run's: the run ended after it had created the database or the table, but before it wrote the
+        # marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:
@@ -439,7 +442,7 @@ class MysqlLeftovers(Leftovers):
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
-        """Return the empty databases of runs that ended between creating the database and writing the marker."""
+        """Return the empty databases of runs that ended before they wrote their record (marker) into the database."""
         rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
         names = sorted(row[0] for row in rows if is_generated_name(row[0]))
         databases = [MarkedDatabase(self.session, name) for name in names]

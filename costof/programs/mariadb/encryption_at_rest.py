@@ -1,8 +1,8 @@
 """Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
 
-A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The evidence
-is a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain store, and in no
-file of an encrypted store.
+A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The run
+verifies this with a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain
+store, and in no file of an encrypted store.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ COMMON = {"log-bin": "binlog", "server-id": "1"}
 PLUGIN = "file_key_management"
 PLUGIN_PACKAGE = "mariadb-server"
 KEY_BYTES = 32
-#: The table in which a canary is stored while the server's files are searched for it.
+#: The table in which a canary (a random text) is stored while the server's files are searched for it.
 TABLE = "canaries"
-#: The number of rows with a canary, and the size of the sort buffer in bytes. The rows do not fit into the buffer, so a
-#: sort writes several parts to a temporary file.
+#: The number of rows with a canary (a random text), and the size of the sort buffer in bytes. The rows do not fit into
+#: the buffer, so a sort writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
 #: The bytes that the sorting query adds to each row of its result. The result then exceeds the network's buffers, so
@@ -90,7 +90,7 @@ class EncryptionConfiguration(ServerConfiguration):
 
 
 class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
-    """The part of a server that encrypts its files, and a search for a canary (a random text) in these files.
+    """The feature of a server that encrypts its files, and a search for a canary (a random text) in these files.
 
     `leak` says how the last search contradicts the configuration; None if it does not.
     """
@@ -200,7 +200,8 @@ def find_plugin(base: Path) -> Path:
 def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | None:
     """Return how the files with a readable canary contradict the list of encrypted `stores`; None if they do not.
 
-    `readable` are paths relative to the server's folder.
+    A canary is a random text that the lab has stored. `readable` are the paths of the files in which it was found,
+    relative to the server's folder.
     """
     encrypted, names = set(stores), list(readable)
     for store in FILES:

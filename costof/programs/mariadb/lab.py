@@ -1,8 +1,8 @@
 """The lab's MariaDB server, with sysbench's data.
 
-All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
-runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits. The client
-chooses among these.
+All arms (measured variants) use the same server process: it accepts plain and TLS connections on one port and can
+change its key while it runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from
+1024 bits. The client chooses among these.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SETTINGS = {
     "skip-name-resolve": "ON",
     # 1000 is enough for studies with long round trips, which need hundreds of concurrent connections.
     "max-connections": "1000",
-    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms stay connected through the
-    # run.
+    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms (measured variants) stay
+    # connected through the run.
     "max-prepared-stmt-count": "1048576",
     # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",

@@ -1,7 +1,7 @@
 """A user's own server that speaks MySQL's protocol.
 
-All writes go into one database, which must be empty or must not exist before the run. The run writes a marker into it,
-and the clean-up drops only what the marker lists.
+All writes go into one database, which must be empty or must not exist before the run. The run writes a marker (a list
+of its tables) into the database, and the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
-    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. costof's load
-    generator verifies the transport of the arms.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms (measured variants) use.
+    costof's load generator verifies the transport of the arms.
     """
 
     url: LoginUrl
@@ -50,10 +50,10 @@ class MysqlDatabaseTarget(TargetServer):
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Create and lock the database, write its marker, and create its tables.
+        """Create and lock the database, write the run's record (marker) into it, and create its tables.
 
         The tables are created before they are filled, because clients log in to the database earlier, to verify that
-        each arm can be measured.
+        each arm (variant) can be measured.
         """
         if not self._marked.lock():
             raise self._occupied("is used by another run")

@@ -31,8 +31,8 @@ def _release(version: str, sha256: str) -> Release:
     return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
 
 
-#: The releases that `costof fetch mariadb@11.4` and the like download, by series ('11.4'). All are packed by the same
-#: project, so that they differ only in MariaDB's version.
+#: The releases that `costof fetch` can download, such as mariadb@11.4. The keys are series, such as '11.4'. All are
+#: packed by the same project, so that they differ only in MariaDB's version.
 RELEASES = {
     release.series: release
     for release in (

@@ -1,4 +1,4 @@
-"""Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
+"""Connections to MongoDB: URL, session, privileges, the record (marker) of a run, and leftovers of killed runs.
 
 An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
 and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
@@ -55,7 +55,8 @@ UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no la
 class MongodbUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
+    If `tls` is True, all connections use TLS, except those of arms (measured variants) without TLS, which need
+    --allow-plain.
     """
 
     addresses: list[str]
@@ -350,8 +351,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # An empty list has two possible causes: the user has no roles, or the server does not check privileges.
-        # So test whether commands are allowed.
+        # If the server lists no privileges, either the user has no roles or the server does not check privileges.
+        # Test with commands which of the two it is.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
@@ -367,8 +368,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has not `chosen` a database, the role is for all databases. It cannot be for costof's database alone,
-    since the generated name is not known in advance and a role cannot be for a pattern of names.
+    If the user has not `chosen` a database, the role is for all databases. The role cannot be for costof's database
+    alone: the database's generated name is not known in advance, and MongoDB has no roles for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
@@ -422,7 +423,10 @@ HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """The database of a run on a MongoDB server. Its collection `MARKER_NAME` holds the run's marker and heartbeat."""
+    """The database of a run on a MongoDB server.
+
+    Its collection `MARKER_NAME` holds the run's record (marker) and heartbeat.
+    """
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
@@ -437,7 +441,7 @@ class MarkedDatabase:
         self._session.run(lambda: collection.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None if it is missing or damaged."""
+        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         document = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 
@@ -454,7 +458,7 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections that `marker` lists if the database still has this marker.
+        """Drop the collections that `marker` (a run's record) lists if the database still has this marker.
 
         Return whether it had the marker.
         """

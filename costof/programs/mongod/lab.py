@@ -1,8 +1,8 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
-All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
-The three members run on one host and have the same addresses for all clients. Clients with a round-trip time above 0
-run on separate hosts.
+All arms (measured variants) use the same processes: each of the three members accepts plain and TLS connections on one
+port (`preferTLS`). The three members run on one host and have the same addresses for all clients. Clients with a
+round-trip time above 0 run on separate hosts.
 """
 
 from __future__ import annotations
@@ -168,7 +168,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are its command line options."""
+    """A `mongod` of a replica set.
+
+    Its CPU time is counted under `role`, such as 'primary'. `options` are its command line options.
+    """
 
     name: str
     role: str
@@ -285,7 +288,7 @@ class ReplicaSet:
     ) -> dict[str, T | PyMongoError]:
         """Run an operation on all members in parallel, except those in `skip`.
 
-        Return the operation's result or error by member name.
+        Return the operation's result or error for each member. The keys are the members' names.
         """
 
         def run(member: Member) -> T | PyMongoError:
@@ -367,9 +370,10 @@ class ReplicaSet:
 
 
 def read_counters(client: Client) -> Counters:
-    """Return a server's connections and TLS connections by version, from its `serverStatus`.
+    """Return the numbers of a server's connections, and of its TLS connections for each version.
 
-    The counters are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
+    The numbers are `connections.totalCreated` and `transportSecurity` in the server's `serverStatus`. A counter that
+    the server lacks is None.
     """
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
@@ -398,7 +402,7 @@ PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
 class ThreeMemberServer(LabServer):
-    """A lab's server that is a replica set of three `mongod`. Clients read from its secondary."""
+    """A lab's replica set of three `mongod`: primary, secondary and hidden. Clients read from the secondary."""
 
     separate_clients = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]

@@ -1,7 +1,7 @@
 """A user's own MongoDB server or replica set.
 
-All writes go into one database, which must not have collections before the run. The run writes a marker into it, and
-the clean-up drops only what the marker lists.
+All writes go into one database, which must not have collections before the run. The run writes a marker (a list of its
+collections) into the database, and the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ CATCH_UP_MS = 120_000
 class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
-    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. costof's load
-    generator verifies the transport of the arms. `hello` is the server's answer to the command `hello` after the
-    log-in.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms (measured variants) use.
+    costof's load generator verifies the transport of the arms. `hello` is the server's answer to the command `hello`
+    after the log-in.
     """
 
     url: MongodbUrl
@@ -96,7 +96,7 @@ class MongodbTarget(TargetServer):
         self._check_unoccupied()
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
-        # Write the heartbeat first: a run whose marker has no heartbeat would count as dead.
+        # Write the heartbeat before the marker (the run's record): a run with a marker and no heartbeat counts as dead.
         self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()

@@ -65,7 +65,7 @@ def pgbouncer_version(binary: Path) -> str:
 #: The name of PgBouncer's administrative database.
 CONSOLE = "pgbouncer"
 ANSWER_SECONDS = 60
-#: A row of a SHOW command, by column name.
+#: A row of a SHOW command, as {column name: value}.
 Row = dict[str, Any]
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)
 
@@ -182,7 +182,7 @@ class PoolerProcess:
             autocommit=database == CONSOLE,
             connect_timeout=ANSWER_SECONDS,
             row_factory=psycopg.rows.dict_row,
-            # The console accepts only simple queries.
+            # The console accepts only the simple query protocol, without parameters.
             cursor_factory=psycopg.ClientCursor,
         )
 
@@ -195,7 +195,8 @@ SETTINGS = {
     # Many clients that connect at once must fit into PgBouncer's listen queue. Others would wait for TCP
     # retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stay open through the run: a reconnection would disturb the measurement of one arm only.
+    # Connections to the server stay open through the run: a reconnection would disturb only the arm (variant) that is
+    # being measured.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
@@ -284,7 +285,10 @@ class PgBouncer:
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Return the number of client log-ins so far, also by TLS version. PgBouncer logs one line for each log-in."""
+        """Return the number of client log-ins so far, in total and for each TLS version.
+
+        PgBouncer logs one line for each log-in.
+        """
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}

@@ -54,7 +54,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(PostgresPart[AuditConfiguration]):
-    """The part of a server that loads pgaudit, sets the log's destination, and checks the log."""
+    """The feature of a server that loads pgaudit, sets the log's destination, and checks the log."""
 
     configuration_type = AuditConfiguration
 
@@ -135,7 +135,7 @@ def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
     The library need not be in the server's own folder, since the server loads it by its path. CREATE EXTENSION is not
-    needed: without it, only entries of class DDL lack the names of objects.
+    needed. Without it, the only difference is that entries of class DDL lack the names of objects.
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"

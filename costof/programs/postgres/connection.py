@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: URL, session, the marker of a run, and leftovers of killed runs."""
+"""Connections to PostgreSQL: URL, session, the record (marker) of a run, and leftovers of killed runs."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ UNION ALL SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace(%s) A
 
 
 class MarkedSchema:
-    """The schema of a run in a PostgreSQL database, with the run's marker and lock.
+    """The schema of a run in a PostgreSQL database, with the run's lock and marker (its record in the schema).
 
     `name` must have been checked to have only letters, digits and underscores.
     """
@@ -258,7 +258,7 @@ class MarkedSchema:
         return bool(self._session.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.name))
 
     def make(self, marker: Marker) -> None:
-        """Create the schema and write the marker into it, in one transaction."""
+        """Create the schema and write the run's record (`marker`) into it, in one transaction."""
         with self._session.all_or_nothing():
             self._session.try_to(f"CREATE SCHEMA {self.quoted}")
             columns = "id varchar(40) PRIMARY KEY, run varchar(255) NOT NULL, about text NOT NULL"
@@ -271,7 +271,7 @@ class MarkedSchema:
         self._session.ask(f"SET search_path = {self.quoted}")
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None if it is missing or damaged."""
+        """Return the run's record in the schema (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except psycopg.Error:
@@ -279,9 +279,10 @@ class MarkedSchema:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables that `marker` lists, in one transaction, if the schema still has this marker.
+        """Drop the tables that `marker` (a run's record) lists if the schema still has this marker.
 
-        The schema is dropped too if it holds nothing else. Return whether the schema had the marker.
+        The schema is dropped too if it holds nothing else. All is done in one transaction. Return whether the schema
+        had the marker.
         """
         # Call `exists` first: unlike `marker`, it reconnects if the server has closed the connection.
         if not self.exists() or self.marker() != marker:
@@ -297,14 +298,16 @@ class MarkedSchema:
 
 
 def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
-    """Drop the tables that the marker lists, and also the database if the run has created it and it holds nothing else.
+    """Drop the tables that `marker` (a run's record) lists.
+
+    The database is dropped too if the run has created it and it holds nothing else.
 
     `place` is a session to the schema's database, which the function closes. `server` is a session to another database.
     Return whether the schema had the marker.
     """
     try:
         had_marker = schema.remove(marker)
-        # The database is dropped even without a marker: the run may have ended before it wrote the marker.
+        # Drop the database even if the schema has no marker: the run may have ended before it wrote the marker.
         drop_database = marker.made_database and holds_nothing(place)
     finally:
         place.close()
@@ -371,7 +374,7 @@ class PostgresLeftovers(Leftovers):
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
             schemas = [MarkedSchema(place, name) for name in names]
             if not names and is_generated_name(database) and holds_nothing(place):
-                # The run ended between creating the database and writing the marker.
+                # The run ended after it had created the database and before it wrote its record (marker).
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [
                 Leftover(

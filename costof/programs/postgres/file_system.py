@@ -68,7 +68,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The part of a server that mounts a FUSE file system for the data folder, if the study requires one.
+    """The feature of a server that mounts a FUSE file system for the data folder, if the study requires one.
 
     `leak` says how the last search for a canary (a random text) contradicts the configuration; None if it does not.
     """
@@ -125,8 +125,8 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Read the ID of the server's shared memory segment now: when the segment is removed at the end, the mounted
-        # file system with the ID may be gone already.
+        # Read the ID of the server's shared memory segment now. The file with the ID is in the mounted file system,
+        # which may be gone when the segment is removed at the end.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 

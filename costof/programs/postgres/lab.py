@@ -1,7 +1,7 @@
 """The lab's PostgreSQL server.
 
-All arms use the same server: it accepts plain and TLS connections on one port and can change its key while it runs. It
-runs as an unprivileged user, since PostgreSQL refuses to run as root.
+All arms (measured variants) use the same server: it accepts plain and TLS connections on one port and can change its
+key while it runs. It runs as an unprivileged user, since PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from costof.programs.server import LabServer, Place
 
 # Settings that differ from PostgreSQL's defaults, and why.
 SETTINGS = {
-    # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines as the
-    # server's evidence.
+    # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines to
+    # verify that connections used TLS or not.
     "log_connections": "on",
     # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
-    # Autovacuum would work while some arms are measured and not while others are.
+    # Autovacuum would work while some arms (variants) are measured and not while others are.
     "autovacuum": "off",
     # Shared memory is in files in the data folder, which is removed with the lab. Files in /dev/shm would outlive a
     # killed server.
@@ -194,7 +194,7 @@ class PostgresServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return the number of client log-ins so far, also by TLS version.
+        """Return the number of client log-ins so far, in total and for each TLS version.
 
         The log-ins are counted in the log. For each log-in the server logs a line before the connection's first query.
         """

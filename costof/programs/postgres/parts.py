@@ -18,14 +18,14 @@ class PostgresPart(ServerPart[Configuration]):
         return []
 
     def access_rules(self, rules: str) -> str:
-        """Return the rules (pg_hba.conf) with the part's changes."""
+        """Return the rules of pg_hba.conf with the changes that this feature requires."""
         return rules
 
     def initialised(self) -> None:
-        """Prepare what needs the complete data folder, before the server starts."""
+        """Do the work that requires a complete data folder (after initdb) and must be done before the server starts."""
 
     def log(self) -> ServerLog | None:
-        """Return the server's log if the part sends it elsewhere, such as to syslog; else None."""
+        """Return the server's log if this feature sends it elsewhere, such as to syslog; else None."""
         return None
 
     def session_options(self) -> list[str]:

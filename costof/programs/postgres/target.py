@@ -1,7 +1,7 @@
 """A user's own PostgreSQL server.
 
-All writes go into one new schema. The run writes a marker into it, and the clean-up drops only what the marker lists.
-No setting of the server is changed, and the server is not reloaded.
+All writes go into one new schema. The run writes a marker (a list of its tables) into the schema, and the clean-up
+drops only what the marker lists. No setting of the server is changed, and the server is not reloaded.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
-#: The setting that names a session. The run sets it in sessions that also set `synchronous_commit`, and then finds them
-#: in pg_stat_activity by this name.
+#: The setting that names a session. The run gives a name to all sessions in which it sets `synchronous_commit`, and
+#: finds these sessions in pg_stat_activity by the name.
 APPLICATION_NAME = "application_name"
 
 

@@ -25,14 +25,14 @@ FIRST_EXACT_VERSION = 150_000
 #: Values of `wal_sync_method` with which each write is also a flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: The run reports the flushes of other sessions if their number exceeds 5 % of its own commits. Fewer flushes hardly
-#: change the number of flushes per commit.
+#: The run reports the flushes of other sessions if they are more than 5 % of the run's own commits. Fewer flushes
+#: hardly change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
 
 def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return an arm's session settings, such as {"synchronous_commit": "off"}, from its table `target`."""
+    """Return the session settings of an arm (measured variant), such as {"synchronous_commit": "off"}."""
     return dict(target_settings.get("session", {}))
 
 
@@ -73,7 +73,10 @@ class TargetCommits:
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def wait_for_end(self) -> None:
-        """Wait until the server has ended and counted the sessions that the run's clients have closed."""
+        """Wait until the server has ended all sessions that clients have closed, but at most `END_SECONDS`.
+
+        The server has then counted the flushes of these sessions.
+        """
         ends_at = time.monotonic() + END_SECONDS
         while time.monotonic() < ends_at:
             ((left,),) = self._session.ask(
@@ -84,7 +87,7 @@ class TargetCommits:
             time.sleep(POLL_SECONDS)
 
     def lacks(self, value: str) -> str | None:
-        """Return why commits would not wait as this value of `synchronous_commit` requires; None if they do."""
+        """Return why commits would not wait as this value of `synchronous_commit` requires; None if they would."""
         ((fsync, standbys),) = self._session.ask(
             "SELECT current_setting('fsync'), current_setting('synchronous_standby_names')"
         )

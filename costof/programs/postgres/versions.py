@@ -46,9 +46,9 @@ def _release(version: str, **sha256: str) -> Release:
     )
 
 
-#: The releases that `costof fetch postgres@18` and the like download, by series ('18'). All are built by the same
-#: project with the same options, so that they differ only in PostgreSQL's version. Debian's packages have other
-#: options.
+#: The releases that `costof fetch` can download, such as postgres@18. The keys are series, such as '18'. All are built
+#: by the same project with the same options, so that they differ only in PostgreSQL's version. Debian's packages have
+#: other options.
 RELEASES = {
     release.series: release
     for release in (

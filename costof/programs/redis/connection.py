@@ -1,4 +1,4 @@
-"""Connections to Redis: URL, session, the marker of a run, and leftovers of killed runs.
+"""Connections to Redis: URL, session, the record (marker) of a run, and leftovers of killed runs.
 
 The hash `costof:runs` holds a marker and the last heartbeat of each run that has strings on the server. With this hash,
 leftovers are found without a scan of all keys.
@@ -32,7 +32,8 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
-#: The URL option that names the server's plain port, for arms without TLS. Redis has separate ports for plain and TLS.
+#: The URL option that names the server's plain port, for arms (measured variants) without TLS. Redis has separate ports
+#: for plain and TLS.
 PLAIN_OPTION = "plain_port"
 
 
@@ -40,7 +41,8 @@ PLAIN_OPTION = "plain_port"
 class RedisUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
+    If `tls` is True, all connections use TLS, except those of arms (measured variants) without TLS, which need
+    --allow-plain.
     """
 
     host: str
@@ -222,7 +224,7 @@ BATCH = 500
 
 
 class StringsMarker(Marker):
-    """A marker with the number of strings that the run may have written."""
+    """A run's record on the server (marker), with the number of strings that the run may have written."""
 
     records: int
 
@@ -236,11 +238,11 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the marker unless a run of this name already has one, and return whether it was written."""
+        """Write the run's record (`marker`) and return True. If a run of this name has one already, return False."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
-        """Return the marker, or None if it is missing or damaged."""
+        """Return the run's record on the server (the marker), or None if it is missing or damaged."""
         text = self._session.ask("HGET", RUNS, self.name)
         try:
             return StringsMarker.model_validate_json(text or "")
@@ -262,9 +264,9 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings, heartbeat and marker if the server still has `marker`.
+        """Remove the run's strings, heartbeat and record if the server still has this record (`marker`).
 
-        Return whether it had the marker.
+        Return whether it had the record.
         """
         if self.marker() != marker:
             return False

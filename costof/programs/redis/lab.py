@@ -1,6 +1,7 @@
 """The lab's Redis server.
 
-All arms use the same server process: it has a plain and a TLS port and can change its key while it runs.
+All arms (measured variants) use the same server process: it has a plain and a TLS port and can change its key while it
+runs.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ BINARY = "redis-server"
 SETTINGS = {
     # By default Redis requires client certificates, which only some arms use.
     "tls-auth-clients": "no",
-    # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
+    # Turn snapshots off: a separate process would write them while some arms (variants) are measured and not while
+    # others are.
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
-    # A rewrite of the append-only file would work while some arms are measured and not while others are.
+    # A rewrite of the append-only file would run while some arms (variants) are measured and not while others are.
     "auto-aof-rewrite-percentage": "0",
 }
 

@@ -1,7 +1,7 @@
 """A user's own Redis.
 
-All writes except the marker and the heartbeat go to keys with the run's prefix. The clean-up removes each key by its
-name. No key has an expiry, which would affect the measurement. No setting of the server is changed.
+All writes except the run's record (marker) and heartbeat go to keys with the run's prefix. The clean-up removes each
+key by its name. No key has an expiry, which would affect the measurement. No setting of the server is changed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class StringsTarget(TargetServer):
         marker = StringsMarker(
             run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
-        # Write the heartbeat first: a run whose marker has no heartbeat would count as dead.
+        # Write the heartbeat before the marker (the run's record): a run with a marker and no heartbeat counts as dead.
         try:
             self._heartbeat.start()
         except redis.RedisError as error:

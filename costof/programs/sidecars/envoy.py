@@ -44,7 +44,7 @@ TYPES = "type.googleapis.com/envoy.extensions"
 #: sets it to 100 for a test connection; it is 0 while arms are measured.
 RECORDED = "costof.recorded"
 FLUSH_MILLISECONDS = 100
-#: A limit that no arm reaches. Envoy's default limit of connections and requests is 1,024.
+#: A limit that no measurement reaches. Envoy's default limit of connections and requests is 1,024.
 UNLIMITED = 1_000_000
 
 
@@ -267,7 +267,7 @@ def _transport_socket(context: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _common_tls(tls: MutualTls) -> dict[str, Any]:
-    """Return the settings of one side: its certificate, and how it verifies the peer's by authority and name."""
+    """Return the TLS settings of one side: its certificate, and the authority and name that the peer must have."""
     file = {"filename": str(tls.certificate)}
     name = {"san_type": "DNS", "matcher": {"exact": tls.peer}}
     return {

@@ -79,7 +79,8 @@ class HaproxySidecar(Sidecar):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # Without this line HAProxy would not start if maxconn needs more file descriptors than it may have.
+            # Without this line HAProxy would not start if maxconn needs more file descriptors than the process may
+            # have.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level admin",
             "    tune.ssl.lifetime 3600",
@@ -106,7 +107,7 @@ class HaproxySidecar(Sidecar):
             f"    mode {mode}",
             f"    bind {passage.listen}{inward}",
             f'    log-format "connection {passage.name} client={client} server={server} {sides}"',
-            # HAProxy logs a connection or request only while the list of patterns has the entry.
+            # HAProxy logs a connection or request only while its list of patterns contains `RECORDED`.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
             # Accept only the certificate of the expected client. Others may be signed by the same authority.
             *(

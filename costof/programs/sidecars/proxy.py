@@ -21,7 +21,8 @@ from costof.lab.program import with_descriptors
 #: Maximum number of file descriptors: two for each of 20,000 connections, and some for the program itself.
 DESCRIPTORS = 41_000
 CONNECTIONS = 20_000
-#: Idle timeout in seconds. It is long because an arm's connections stay open while other arms are measured.
+#: Idle timeout in seconds. It is long because the connections of an arm (measured variant) stay open while other arms
+#: are measured.
 IDLE_SECONDS = 3_600
 CONNECT_SECONDS = 10
 #: Time limit for the answer to a request for counters.
@@ -129,7 +130,7 @@ class Sidecar(ABC):
     def record(self, on: bool) -> None:
         """Switch the log line that the sidecar writes about each connection or request on or off.
 
-        It is off while arms are measured. Raises OSError if the process does not answer.
+        It is off during measurements. Raises OSError if the process does not answer.
         """
 
     @abstractmethod

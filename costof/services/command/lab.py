@@ -1,6 +1,7 @@
 """The service for studies that measure the user's own commands.
 
-It starts no servers. A separate process, the command runner, runs the commands and verifies the arms.
+It starts no servers. A separate process, the command runner, runs the commands and verifies the arms (measured
+variants).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """The user's commands as a service. All placeholders are filled in before any command is run."""
+    """The user's commands as a service. All placeholders in the commands are filled in before any command is run."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
@@ -85,7 +86,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return all commands of an arm in the order of a run, each after its step, such as 'setup make build'."""
+    """Return all commands of an arm in the order of a run. Each text begins with the step: 'setup make build'."""
     programs = arm.programs.values()
     steps = {
         "setup": arm.setup,

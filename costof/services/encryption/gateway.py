@@ -1,7 +1,7 @@
 """The gateway that encrypts columns in front of a database server, and checks that it encrypts as the arms require.
 
-The gateway has one listener for each set of rules that the arms need. The lab (servers that the run starts) and the
-target (the user's server) both use this module.
+The gateway has one listener for each set of rules that the arms (measured variants) need. The lab (servers that the run
+starts) and the target (the user's server) both use this module.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """Those settings of an arm that determine the gateway's rules.
+    """Those settings of an arm (measured variant) that determine the gateway's rules.
 
     Arms with equal rules share a listener of the gateway, and so its counters.
     """
@@ -117,13 +117,16 @@ class Position:
 
 @dataclass(frozen=True)
 class GatewayObservation(Observation):
-    """The counters of the gateway's listener for an arm. They are None if the arm does not use the gateway."""
+    """The counters of the gateway's listener for an arm (measured variant).
+
+    They are None if the arm does not use the gateway.
+    """
 
     counters: GatewayListenerCounters | None
 
 
 class GatewayFront(Resource):
-    """The gateway process of a run, and the checks that it encrypts as the arms require.
+    """The gateway process of a run, and checks that it encrypts as the arms (measured variants) require.
 
     It is a context manager. It writes the rule files into `folder`, which the lab deletes at its end. An arm fails if
     sample rows that its client receives are not encrypted as the arm's rules require.
@@ -213,12 +216,15 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Return a slice's counts, with a mismatch if the driver decrypted fewer values than the gateway encrypted."""
+        """Return the counts of a slice (measured window).
+
+        There is a mismatch if the driver decrypted fewer values than the gateway encrypted.
+        """
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The driver reads all values of a result unless the transaction fails or is abandoned.
+        # The client's driver reads all values of a result unless the transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(

@@ -33,7 +33,8 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 GATEWAY = "gateway"
-#: Database accounts in addition to the measured account `USER`. The gateway never gives `STRANGER` a key.
+#: Database accounts in addition to the measured account `USER`. The gateway (encrypting proxy) never gives `STRANGER` a
+#: key.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
 # The server's settings. The buffer pool has room for the initial data and for the orders of several hours, so that the
@@ -44,7 +45,10 @@ TRAFFIC = "Bytes_%"
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of gateway and server. `server_bytes` counts the bytes that the server has sent and received."""
+    """The counters of gateway (encrypting proxy) and server.
+
+    `server_bytes` counts the bytes that the server has sent and received.
+    """
 
     gateway: GatewayObservation
     server_bytes: int
@@ -52,7 +56,7 @@ class Reading(Observation):
 
 
 class EncryptionLab(LabService):
-    """A lab in which all arms use one server, directly or through one gateway.
+    """A lab in which all arms (variants) use one server, directly or through one gateway (encrypting proxy).
 
     The run fails if the server or the gateway ends.
     """

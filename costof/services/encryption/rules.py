@@ -1,4 +1,4 @@
-"""The gateway's rules for an arm: which columns of TPC-C to encrypt, and which SQL statements to allow.
+"""The gateway's rules for an arm (variant): which columns of TPC-C to encrypt, and which SQL statements to allow.
 
 Files such as `studies/mysql-column-encryption/20.toml` list the columns to encrypt. `statements.toml` in the same
 folder lists the allowed ("approved") statements. docs/column-encryption.md describes the gateway's own rule file.
@@ -93,7 +93,7 @@ class Account:
 
 @dataclass(frozen=True)
 class CatalogueAccount:
-    """The account with which the gateway reads the server's table definitions."""
+    """The account with which the gateway (encrypting proxy) reads the server's table definitions."""
 
     name: str
     password: SecretStr

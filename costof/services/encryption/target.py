@@ -1,4 +1,4 @@
-"""A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway on this machine.
+"""A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway (encrypting proxy) on this machine.
 
 The tables are in a database of their own (`programs/mariadb/target.py`). The run changes nothing else on the server.
 The measured client logs in with the account in the target's URL. Through the gateway it gets ciphertext, which it
@@ -77,7 +77,11 @@ class TpccTarget(MysqlDatabaseTarget):
 
 
 class EncryptionTarget(TargetService[TpccTarget]):
-    """A user's server as a service. Arms use it directly or through a gateway on a loopback address of this machine."""
+    """A user's server as a service.
+
+    Arms (measured variants) use it directly, or through a gateway (encrypting proxy) on a loopback address of this
+    machine.
+    """
 
     measures_cpu = True
     single_machine_reason = "the gateway runs on this machine and listens only there"

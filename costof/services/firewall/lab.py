@@ -76,12 +76,15 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests of this arm. Every firewall that is switched on recognizes the last one as an attack."""
+        """The test requests for this arm (measured variant).
+
+        Every firewall that is switched on recognizes the last one as an attack.
+        """
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
     def expected(self, attack: Attack) -> str:
-        """Return the outcome that this arm requires for a test request, such as '403, logged'."""
+        """Return the outcome that this arm (variant) requires for a test request, such as '403, logged'."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
         if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
             recognized &= self.body.bytes <= self.inspects_json_up_to
@@ -113,7 +116,7 @@ class Reading(Observation):
 class FirewallLab(LabService):
     """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
 
-    If an nginx process ends, the arms that use it fail. If the origin ends, the run fails.
+    If an nginx process ends, the arms (measured variants) that use it fail. If the origin ends, the run fails.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -164,7 +167,8 @@ class FirewallLab(LabService):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Send a harmless request and attacks. Return the outcome of each, such as '403, logged'.
 
-        If an outcome contradicts the arm's settings, the arm fails at the start. At the end, `LAB_FAILED` is raised.
+        An outcome may contradict the arm's settings. If this happens at the start of the run, the arm fails. If it
+        happens at the end, `LAB_FAILED` is raised.
         """
         if self.failure_reason(arm) or self.failure_reason():
             return {}
@@ -196,7 +200,10 @@ class FirewallLab(LabService):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return a mismatch if the firewall's log has grown, because the harmless requests of a slice match no rule."""
+        """Return a mismatch if the firewall's log has grown in a slice (measured window).
+
+        All requests of a slice are harmless and should match no rule.
+        """
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
         if after.logged > before.logged:
@@ -224,9 +231,9 @@ class FirewallLab(LabService):
         return self._firewalls[ArmLabSettings.from_arm(arm).rules]
 
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send the test requests. Return the outcome of each, and an error text if one contradicts the arm's settings.
+        """Send the test requests. Return the outcome of each, and an error text or None.
 
-        The error text is None if none does.
+        The error text says which outcome contradicts the arm's settings. It is None if all outcomes are as required.
         """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}
@@ -263,7 +270,7 @@ class FirewallLab(LabService):
 
 
 def attacks(body: Body | None) -> list[Attack]:
-    """Return the test requests for arms whose clients send requests with this body, or without one (None)."""
+    """Return test requests for arms (variants) whose clients send requests with this body, or without one (None)."""
     harmless = request(body)
     in_body = [Attack("attack at the end of the body", request(body, ATTACK), 1, in_body=True)] if body else []
     return [

@@ -34,7 +34,7 @@ STRICT_ATTACK = "<b>bold</b>"
 
 
 class Body(Model):
-    """The body of a request: orders in a shop, as an API sends them (JSON) or a browser (form). Its size is `bytes`."""
+    """The body of a request, `bytes` long: orders in a shop, either as JSON (to an API) or as a form from a browser."""
 
     content: Literal["json", "form"]
     bytes: int

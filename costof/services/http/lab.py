@@ -59,7 +59,7 @@ FIRST_LISTENER = 9000
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections reach the origin (the HTTP server): directly or through a balancer, and where TLS ends.
+    """How an arm (variant) reaches the origin (HTTP server): directly or through a balancer, and where TLS ends.
 
     Each route has its own ports at balancer and origin, and so its own counters.
     """
@@ -87,7 +87,7 @@ class Route:
 
 
 class HttpLab(LabService):
-    """A lab in which all arms use the same origin (HTTP server), and one process of each balancer program.
+    """A lab in which all arms (variants) use the same origin (HTTP server), and one process of each balancer program.
 
     If a balancer ends, the arms that use it fail. If the origin ends, the run fails.
     """
@@ -251,8 +251,8 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # No other route uses this port of the origin, and a port with TLS accepts only TLS. So if the port counted TLS
-        # connections, the test request used TLS.
+        # Each route has its own port at the origin, and a port with TLS accepts only TLS. If the port of this route has
+        # counted a TLS connection, the test request has therefore used TLS.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)

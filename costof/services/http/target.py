@@ -42,7 +42,10 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer as a service. Its counters cannot be read, so arms are verified by what the client sees."""
+    """A user's balancer as a service.
+
+    Its counters cannot be read, so arms (variants) are verified by what the client sees.
+    """
 
     server_role = BALANCER_ROLE
 

@@ -1,9 +1,9 @@
-"""The lab of MongoDB replica sets, whose members run on separate hosts (network namespaces) at configurable distances.
+"""The lab of MongoDB replica sets. Members run on separate hosts (network namespaces) with configurable round trips.
 
 Fifteen hosts would need about a hundred links between each other. Instead, hosts are linked to routers, and each link
-has half of the round trip between two members. There is one router for each combination of distances that an arm needs.
-To change the distances in a set, the lab changes a route on each of its hosts to another router. A member's address
-belongs to none of the links, so connections survive the change.
+has half of the round trip between two members. There is one router for each combination of distances (round-trip times)
+that an arm needs. To change the distances in a set, the lab changes a route on each of its hosts to another router. A
+member's address belongs to none of the links, so connections survive the change.
 
 The client reaches all members over a router without delay. A member that is far from the other members is therefore not
 far from the client.
@@ -49,7 +49,7 @@ from costof.services.replication.shape import (
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: The roles of members, in the members' order. CPU figures are given for each role.
+#: The roles of members, in the members' order. Reports give the CPU use of each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
 #: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
@@ -77,7 +77,7 @@ PARAMETERS = {
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the roles of a replica set's members by name, in the order in which they replicate in a chain.
+    """Return the role of each member of a replica set, in the order in which the members replicate in a chain.
 
     Voters come first, so that a write reaches a majority of voters in as few steps as possible. The hidden member is
     the last voter.
@@ -117,7 +117,7 @@ class Distances:
 
     @property
     def near(self) -> bool:
-        """Return whether no delay has to be added for these distances."""
+        """Return whether the round-trip times are so short that no delay has to be added to the links."""
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
@@ -130,7 +130,8 @@ class Distances:
 class Group:
     """The hosts of one replica set.
 
-    `nodes` are their names, and `far` is the name of the far node. `distances` are all that the set's arms need.
+    `nodes` are their names, and `far` is the name of the node that may be further away than the others. `distances` are
+    all distances (round-trip times) that the set's arms (measured variants) need.
     """
 
     nodes: Sequence[str]
@@ -154,7 +155,7 @@ class Nodes(Topology):
         self._links: dict[tuple[str, Distances | None], Link] = {}
 
     def move(self, group: Group, distances: Distances) -> None:
-        """Change the distances in a replica set while its nodes' connections stay open. Raises `LAB_FAILED`."""
+        """Change the distances (round-trip times) in a replica set. Connections stay open. Raises `LAB_FAILED`."""
         if self.shares:
             self._network.configure("moving nodes", [self._route(node, distances) for node in group.nodes])
 
@@ -190,7 +191,7 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """Return the router for these distances, or create it. None stands for the router without delay."""
+        """Return the router for these round-trip times, or create it. None means the router without delay."""
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -212,16 +213,16 @@ class Nodes(Topology):
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
     def _route(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """Return a node's host, and arguments of `ip` that route to all other nodes over the router for `distances`."""
+        """Return a node's host, and `ip` arguments for a route to all other nodes over the router for `distances`."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Measure the round trips for all distances, before anything else uses the links.
+        """Measure all configured round trips, before anything else uses the links.
 
-        Equal distances of several sets are measured in only one set.
+        If several sets have the same round-trip times, these are measured in only one set.
         """
         measured_distances: set[Distances] = set()
         for group in self._groups:
@@ -282,7 +283,8 @@ class ArmLabSettings(Model):
     """The settings of an arm for its replica set.
 
     `nodes` is the number of members. `shape` says which member replicates from which: 'star', 'chain', 'tree-<n>' or
-    'natural' (see `expected_tree`). For the distances see `Distances`. `node_cores` is the CPU share of a node.
+    'natural' (see `expected_tree`). For the distances (round-trip times) see `Distances`. `node_cores` is the CPU share
+    of a node.
     """
 
     nodes: int
@@ -301,7 +303,7 @@ class ArmLabSettings(Model):
 
 
 class ReplicationLab(LabService):
-    """A lab with one replica set for each size (number of nodes) that an arm needs.
+    """A lab with one replica set for each size (number of nodes) that an arm (measured variant) needs.
 
     If a member ends, the arms of its set fail. If a member has ended in every set, the run fails.
     """
@@ -320,7 +322,7 @@ class ReplicationLab(LabService):
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._arrange_error: str | None = None
-        # Workloads with reads read the records of earlier slices, so these records must not be dropped.
+        # Workloads with reads read the records of earlier slices (measured windows), so these records must stay.
         self._may_drop = not any(
             options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
@@ -372,7 +374,7 @@ class ReplicationLab(LabService):
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
+        """Give the arm's replica set the round-trip times, sync sources and CPU shares that the arm requires.
 
         If this fails, the run goes on: `judge` reports the error, and only the next slice (measured window) is
         discarded.
@@ -494,10 +496,10 @@ class ReplicationLab(LabService):
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return the CPU usage for each role, as the mean over its members, by the name of the figure.
+        """Return the CPU usage for each role, as the mean over its members, such as {"primary_cpu": 40.0}.
 
         The unit is percent of a node's CPU share, or of a core if there are no shares. The usage covers the time
-        between the two readings, which is a little longer than the slice.
+        between the two readings, which is a little longer than the slice (measured window).
         """
         cores = settings.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
@@ -514,7 +516,7 @@ def service(plan: Plan) -> Service:
 
 def _group(plan: Plan, nodes: int) -> Group:
     roles = member_roles(nodes)
-    # The last electable member is the far node. All others have the same distance from each other.
+    # The last electable member is the far node. The round-trip time between any two of the others is the same.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)

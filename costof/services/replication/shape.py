@@ -125,7 +125,9 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
 
 
 def read_status(status: dict[str, Any]) -> SetReading:
-    """Parse one member's answer to `replSetGetStatus`. Return the states of all members, by address.
+    """Parse one member's answer to `replSetGetStatus`.
+
+    Return the state of each member. The keys are the members' addresses.
 
     Hidden members are included. What the answering member knows about the others may be slightly out of date.
     """
@@ -145,10 +147,10 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """The states of all members of a replica set at one instant, by name.
+    """The states of all members of a replica set at one instant.
 
-    `unread` has the errors of the members that could not be read, by name. `names` maps addresses to names. `at` is
-    when the CPU times were read, in seconds of the monotonic clock.
+    `members` maps a member's name to its state. `unread` maps the name of a member that could not be read to the error.
+    `names` maps addresses to names. `at` is when the CPU times were read, in seconds of the monotonic clock.
     """
 
     members: Mapping[str, MemberReading]
@@ -169,7 +171,10 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return how far each other member lags behind the primary, in ms, by name; {} if there is no primary."""
+        """Return the lag of each other member behind the primary in ms, such as {"hidden": 12.0}.
+
+        Return {} if there is no primary.
+        """
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
@@ -207,10 +212,10 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
 def replication_figures(
     before: SetReading, after: SetReading, voters: Sequence[str], operations: int
 ) -> dict[str, float]:
-    """Return a slice's figures by name: the mean and maximum lag of the members, and the hops to a majority.
+    """Return results of a slice (measured window): the mean and maximum lag of the members, and the hops to a majority.
 
-    Lags are in ms, at the end of the slice (measured window). For hops see `hops_to_majority`. If `operations` is not
-    0, the figures include the bytes of oplog that the primary sent per operation.
+    Lags are in ms, at the end of the slice. For hops see `hops_to_majority`. If `operations` is not 0, the figures
+    include the bytes of oplog that the primary sent per operation.
     """
     primary = after.primary
     if primary is None:
@@ -238,12 +243,16 @@ POLL_SECONDS = 0.05
 STOP_MS = 8000
 #: The minimum time between two checkpoints, which is mongod's default interval.
 CHECKPOINT_SECONDS = 60.0
-# The time after which to repeat the command `replSetSyncFrom`, since a member refuses it while it is choosing a source.
+# The time after which the command `replSetSyncFrom` is repeated: a member refuses the command while it is choosing a
+# source.
 REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """A replica set could not be brought into the state that an arm needs. The error's text says why."""
+    """A replica set could not be brought into the state that an arm (measured variant) needs.
+
+    The error's text says why.
+    """
 
 
 class ShapedSet:
@@ -448,9 +457,10 @@ class ShapedSet:
     def _choose_sources_again(self) -> None:
         """Make all members choose their sync sources again, so that MongoDB itself determines the sync tree.
 
-        Otherwise a member would keep the source from the last arm. The fail point `STOP` stops replication, and after
-        it each member chooses a source. Members notice the fail point only when they fetch an oplog entry, so all of
-        them must replicate directly from the primary when this function is called.
+        Otherwise a member would keep the source that the lab has set for an earlier arm (measured variant). The fail
+        point `STOP` stops replication, and after it each member chooses a source. Members notice the fail point only
+        when they fetch an oplog entry. All members must therefore replicate directly from the primary when this
+        function is called.
         """
         entered: dict[str, int] = {}
 

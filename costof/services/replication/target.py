@@ -51,7 +51,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         return Endpoint(service=self.server.client_settings().with_settings(settings), transport=self.transport(arm))
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Write only the run's marker, and no data, because the measured workload is YCSB's load phase itself."""
+        """Write no data, only the run's record (marker), because the measured workload is YCSB's load phase itself."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:

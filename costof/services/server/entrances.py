@@ -24,11 +24,11 @@ PORTS = 100
 
 @dataclass(frozen=True)
 class Site:
-    """Where a server runs, as the programs in front of it need to know it: the lab, its network, the server's arms.
+    """What the programs in front of a server must know about it: its lab, the network, and the server's arms.
 
-    `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance, such as
-    'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the first slice. `number` is 1 for
-    the lab's first server, 2 for the second.
+    `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance
+    (round-trip time), such as 'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the
+    first slice (measured window). `number` is 1 for the lab's first server, 2 for the second.
     """
 
     lab: Lab
@@ -54,17 +54,18 @@ class Site:
 class Entrances(ABC):
     """Base class for all programs of one kind in front of a lab's server, such as its SSH tunnels.
 
-    Each of these programs is called an entrance. If one fails, only the arms that connect through it fail.
+    Each of these programs is called an entrance. If one fails, only the arms (measured variants) that connect through
+    it fail.
     """
 
-    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance (tunnel, pooler or proxy) of
-    #: this kind.
+    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm (measured variant) asks for an entrance (tunnel,
+    #: pooler or proxy) of this kind.
     setting: ClassVar[str]
     #: Whether clients must run on another host than the server, even if they are near the server. This is so for
     #: entrances with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
-    #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
-    #: arms that need it fail, and not the run.
+    #: The roles (names under which reports list the CPU time) of the entrances' processes. If such a process ends, only
+    #: the arms that need it fail, and not the run.
     roles: frozenset[str]
     #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server then gets plain
     #: connections.
@@ -120,7 +121,7 @@ class Entrances(ABC):
     ) -> Judgement:
         """Compare the observations before and after a slice (measured window).
 
-        Return whether the slice is valid, and figures.
+        Return whether the slice is valid, and results such as a mean delay.
         """
         return Judgement()
 
@@ -154,4 +155,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return settings of the tunnels, poolers or proxies for the report, by program; {} if there are none."""
+        """Return settings of the tunnels, poolers or proxies for the report. The keys are the programs' names."""

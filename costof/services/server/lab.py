@@ -40,7 +40,7 @@ ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Rel
 
 
 class Tickets:
-    """A record of which arms' clients have a TLS session ticket that is valid for the server's current key.
+    """A record of the arms (measured variants) whose clients have a TLS session ticket for the server's current key.
 
     At first all clients have one, because they have connected once to verify their arms.
     """
@@ -62,7 +62,7 @@ class Tickets:
 
 @dataclass(frozen=True)
 class Readings(Observation):
-    """The state of an arm's entrance (the tunnel, pooler or proxy that it uses), and the counters of its server."""
+    """The state of an arm's entrance (its tunnel, pooler or proxy), and the counters of the arm's server."""
 
     entrance: Observation | None = None
     server: dict[str, float] = field(default_factory=dict)
@@ -70,10 +70,10 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
+    """One server of the lab, with the names of its processes, and the tunnels, poolers and proxies in front of it.
 
-    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` are for its
-    clients.
+    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` records
+    which of its clients have a valid TLS session ticket.
     """
 
     server: LabServer
@@ -88,7 +88,7 @@ class ServerLab(LabService):
     """A lab in which arms use a server directly or through an entrance (tunnel, stunnel, pooler, sidecar or relay).
 
     If an entrance or a server fails, only the arms that use it fail. The run fails if the server of a control (an arm
-    without the protection) or a network link fails.
+    without the protection, such as TLS) or a network link fails.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
@@ -99,14 +99,15 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's identical copy gets its own server too. If control and copy
-        # shared one, the later of them would find warm caches and no writes in the background. It would then be faster
-        # than the arms that have a server of their own.
+        # If arms need different servers, the control's identical copy, which shows chance differences, gets its own
+        # server too. If control and copy shared one, the later of them would find warm caches and no writes in the
+        # background. It would then be faster than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to what identifies its server: the configuration, and whether the server belongs to a control's
-        #: copy.
+        #: Maps each arm to a pair that identifies its server: the server's configuration, and whether the server is for
+        #: a control's identical copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The configurations that identify the servers, without duplicates. The first one belongs to the first control.
+        #: The different pairs in `_server_of`, one for each server. The first is that of the first control (arm without
+        #: the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:

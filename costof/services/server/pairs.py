@@ -43,7 +43,9 @@ NOTHING = ConnectionRecord("", "", "")
 
 
 class SidecarSettings(Model):
-    """An arm's settings for its sidecars. There is one beside the server and, with `at_client`, one beside the clients.
+    """The settings of an arm (measured variant) for its sidecars.
+
+    There is one beside the server and, with `at_client`, one beside the clients.
 
     With `mutual_tls`, the two sidecars use TLS with each other, and each verifies the other's certificate. With `http`
     they forward HTTP/1.1 requests and keep their connections to the next hop open. Otherwise they forward bytes, and
@@ -75,7 +77,9 @@ class SidecarSettings(Model):
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections pass through the sidecars. Arms with equal settings share a route.
+    """How the connections of an arm (measured variant) pass through the sidecars.
+
+    Arms with equal settings share a route.
 
     Each route has its own port number, which both sidecars use.
     """
@@ -137,7 +141,8 @@ class RouteEvidence:
 class Pairs(Entrances):
     """The sidecars of a run. Each program, such as Envoy, has one process beside the server.
 
-    If arms need it, the program has another process beside the clients, for each distance of clients.
+    If arms need it, the program has another process on each host of clients. There is one such host for each distance
+    (round-trip time).
     """
 
     setting = "sidecars"
@@ -210,8 +215,8 @@ class Pairs(Entrances):
     def counters(self, address: str) -> Counters | None:
         """Return the number of connections that clients have opened to `address`; None if no sidecar listens there.
 
-        Several sidecars may have this address, because clients' hosts at different distances use the same one. Their
-        counts are added up.
+        Several sidecars may have this address, because it is the same on all hosts of clients. Their counts are added
+        up.
         """
         found = {}
         for name, route in self._routes.items():
@@ -265,7 +270,7 @@ class Pairs(Entrances):
         return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
 
     def _started(self, sidecar: Sidecar) -> Sidecar:
-        """Start a sidecar and return it. If it does not start, the arms that use its program fail."""
+        """Start a sidecar and return it. If it does not start, the arms (variants) that use its program fail."""
         try:
             sidecar.start()
         except CostofError as error:
@@ -292,7 +297,7 @@ class Pairs(Entrances):
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
         """Return a route's 'address:port' at the server's sidecar.
 
-        With `distance`, return it at the sidecar of the clients at this distance.
+        With `distance`, return the one at the sidecar of the clients at this distance (round-trip time).
         """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
@@ -302,7 +307,7 @@ class Pairs(Entrances):
         return self._listen_address(route, self._distances[arm.name] if route.settings.at_client else None)
 
     def _sidecars(self, route: Route, distance: str) -> list[Sidecar]:
-        """Return the sidecars of a route: the server's and, in a pair, the one beside the clients at this distance."""
+        """Return the sidecars of a route: the server's and, in a pair, that of the clients at this distance ('wan')."""
         program = route.settings.program
         at_client = [self._at_client[program, distance]] if route.settings.at_client else []
         return [self._at_server[program], *at_client]

@@ -1,7 +1,7 @@
 """The connection poolers of a run: PgBouncer on a host between clients and server, with its own CPU share.
 
-Each arm with a pooler has its own pool, which opens its connections to the server before the first slice (measured
-window). Arms with the same `PoolerSettings` share PgBouncer's processes.
+Each arm (measured variant) with a pooler has its own pool, which opens its connections to the server before the first
+slice (measured window). Arms with the same `PoolerSettings` share PgBouncer's processes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ArmPool:
 
 @dataclass(frozen=True)
 class PoolObservation(Observation):
-    """The state of an arm's pool at one instant, as PgBouncer and the server report it.
+    """The state of the pool of an arm (variant) at one instant, as PgBouncer and the server report it.
 
     `servers` describes the pool's connections to the server: it maps the process ID at the server to TLS version and
     cipher. `sessions` is the number of sessions that the server has counted so far.
@@ -105,7 +105,7 @@ class PoolObservation(Observation):
 
 
 class Poolers(Entrances):
-    """The PgBouncer processes in front of a server, with one pool for each arm that uses a pooler.
+    """The PgBouncer processes in front of a server, with one pool for each arm (variant) that uses a pooler.
 
     PgBouncer's certificate has the kind of key that the arm requires, or else the kind `Site.key`.
     """
@@ -266,9 +266,9 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the CPU share in cores for the poolers' host until the first slice; None if no arm has a pool.
+    """Return the CPU share in cores for the poolers' host at the beginning; None if no arm has a pool.
 
-    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice.
+    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice (measured window).
     """
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 

@@ -14,21 +14,23 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of a figure: the mean delay in ms of a slice's requests in the relay, according to the relay's own counters.
+#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window), according
+#: to the relay's own counters.
 HELD = "held"
 
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The delays that the relay has added to an arm's requests ("paid") since the lab started."""
+    """The delays ("paid") that the relay has added to the requests of an arm (variant) since the lab started."""
 
     paid: Paid
 
 
 class Relays(Entrances):
-    """One relay process, with a port for each arm whose settings contain `relay`.
+    """One relay process, with a port for each arm (measured variant) whose settings contain `relay`.
 
-    The control has a port too, with its own delay. One thread serves all ports, so arms differ only in their delays.
+    The control (the arm without protection) has a port too, with its own delay. One thread serves all ports, so arms
+    differ only in their delays.
     """
 
     setting = "relay"
@@ -42,8 +44,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # The relay can imitate a cache that becomes warm (`warming`). A control and its identical copy share this
-        # state, as they would share the caches of a real server.
+        # The relay can imitate a cache that becomes warm (`warming`). A control and its identical copy (which shows
+        # chance differences) share this state, as they would share the caches of a real server.
         owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}

@@ -17,7 +17,7 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
 FIRST_PORT = 7379
-#: Where an arm uses stunnel: only in front of the server, or also on the clients' host (`BOTH`).
+#: Where an arm (measured variant) uses stunnel: only in front of the server, or also on the clients' host (`BOTH`).
 SERVER, BOTH = "server", "both"
 
 

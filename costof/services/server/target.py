@@ -18,7 +18,7 @@ def offers(level: Level, access: Access) -> bool:
     These levels cannot be measured:
 
     - a level that needs a program in front of the server that exists only in a lab;
-    - a level that changes the server's configuration, unless it says how to do this in each session;
+    - a level that changes the server's configuration, unless the level also has settings for single sessions;
     - a level that needs a pooler, if the user has not given the pooler's URL.
     """
     in_lab_only = {kind.setting for kind in ENTRANCES} | (set() if level.target.get("session") else {"server"})

@@ -1,4 +1,4 @@
-"""The SSH tunnels of a run: one for each combination of cipher and client distance that arms need, to one `sshd`."""
+"""The SSH tunnels of a run to one `sshd`: one for each combination of cipher and clients' round-trip time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: The key of a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and the distance of its clients, such as 'lan'.
+#: What identifies a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and the distance (name of the round-trip
+#: time) of its clients, such as 'lan'.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
