@@ -62,7 +62,7 @@ def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
         ),
     ],
 )
-def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
+def test_lab_without_network_namespaces_runs_on_loopback_and_warns_about_missing_cpu_limits(
     study: str, settings: list[str], without_share: str
 ) -> None:
     plan = plan_of(study, "quick", *settings)

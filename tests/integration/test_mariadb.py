@@ -121,7 +121,7 @@ def test_cipher_suites_of_the_published_measurements_are_available(
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
-def test_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
+def test_function_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
     assert greets(server.address, server.port)
     assert not greets(server.address, server.port + 1)
 

@@ -36,7 +36,7 @@ def test_best_mitigation_that_keeps_clients_encrypted_is_named_first(pooling: Re
     assert unencrypted.label not in helps(pooling)
 
 
-def test_answer_without_mitigations_links_to_a_study_of_the_same_server_that_has_some(pooling: Result) -> None:
+def test_answer_without_mitigations_links_to_a_study_of_mitigations_on_the_same_server(pooling: Result) -> None:
     result = result_of(TLS)
     assert server(result) == server(pooling)
     text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))

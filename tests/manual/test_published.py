@@ -73,7 +73,7 @@ def _texts(study: str) -> list[str]:
     return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
 
 
-def test_quotient_of_published_and_measured_ratio_has_an_interval_computed_from_the_measured_ratio() -> None:
+def test_published_ratio_divided_by_the_measured_ratio_has_an_interval() -> None:
     ((claim,),) = claims_by_figure(judged(1.5))
     value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
     ours = claim.effect.ratio
@@ -93,7 +93,7 @@ def test_quotient_of_published_and_measured_ratio_has_an_interval_computed_from_
         ([], "Not measured"),
     ],
 )
-def test_published_statement_stands_if_all_its_figures_agree_with_the_run_and_in_part_if_some_do(
+def test_published_statement_holds_if_all_its_figures_agree_with_the_run_and_partly_if_some_do(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))

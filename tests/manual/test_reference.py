@@ -122,6 +122,6 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
     assert pages_without == []
 
 
-def test_first_page_names_files_that_are_not_on_the_site_without_a_link() -> None:
+def test_first_page_does_not_link_to_files_that_are_missing_on_the_site() -> None:
     assert "(`CONTRIBUTING.md`)" in index([])
     assert not re.search(r"\]\([A-Z]+\.md\)", index([]))

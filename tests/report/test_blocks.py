@@ -149,7 +149,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
         (None, {}, "Measure on a quieter machine, or with longer slices"),
     ],
 )
-def test_short_answer_ends_with_the_command_that_resolves_effects_or_with_other_advice(
+def test_short_answer_with_unresolved_effects_ends_with_a_next_step(
     seconds: float | None, changes: dict[str, Any], command: str
 ) -> None:
     result = with_needed(seconds).model_copy(update=changes)

@@ -106,7 +106,7 @@ def test_given_host_header_replaces_the_host_of_the_url() -> None:
     assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
 
 
-def test_request_body_is_refused_with_an_alternative() -> None:
+def test_error_for_a_request_body_in_costof_ab_suggests_another_command() -> None:
     refused = refusal("ab", "-p", "body", "-T", "application/json", "-n", "10", URL)
     assert refused.exit_status == EXIT_USAGE
     assert "costof versus --read ab 'ab -p FILE" in str(refused)

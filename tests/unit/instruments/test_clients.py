@@ -179,7 +179,7 @@ def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_settings_of_a_load_generator_hide_secrets_and_its_headline_figures_can_be_parsed(name: str) -> None:
+def test_load_generator_settings_show_no_secret_and_every_headline_figure_is_parsed(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
     shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
@@ -211,7 +211,7 @@ def test_load_generator_runs_the_test_and_opens_the_connections_that_the_study_n
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_each_study_names_tests_and_services_that_its_clients_know(study: str) -> None:
+def test_each_study_uses_only_tests_and_services_that_its_load_generators_support(study: str) -> None:
     for name, use in load_study(study).clients.items():
         assert resolve(load_study(study), Options("quick", client=name)).client == name
         assert client(name).test(use.test).headline
@@ -234,7 +234,7 @@ def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
     assert caught.value.problem is error
 
 
-def test_unknown_test_in_a_study_is_reported() -> None:
+def test_error_for_an_unknown_load_generator_test_suggests_the_nearest_name() -> None:
     study = load_study("mariadb-durability")
     use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
     changed = study.model_copy(update={"clients": {"sysbench": use}})
@@ -251,7 +251,7 @@ def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyP
     assert caught.value.problem is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_figure_of_a_command_does_not_mention_the_wire_or_an_application() -> None:
+def test_sentence_about_a_figure_printed_by_a_command_does_not_end_with_on_the_wire() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

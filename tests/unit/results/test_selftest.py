@@ -90,7 +90,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
     assert conclusion(answer).startswith("Too noisy: ")
 
 
-def test_selftest_passes_if_only_one_stall_of_the_relay_made_an_undetected_cost_large(tmp_path: Path) -> None:
+def test_selftest_passes_if_one_relay_stall_makes_an_undetected_cost_look_large(tmp_path: Path) -> None:
     """Regression: the known cost was taken for large because of one slice in which the relay waited for a core."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
@@ -114,7 +114,7 @@ def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
         (0.01, False, Verdict.COSTS, Outcome.RIGHT),
     ],
 )
-def test_verdict_on_a_known_cost_is_judged_by_its_size(
+def test_selftest_judges_a_verdict_by_the_size_of_the_known_cost(
     ratio: float, large: bool, verdict: Verdict, expected: Outcome
 ) -> None:
     interval = Estimate(value=ratio, low=0.0, high=1.0, rounds=20)

@@ -26,7 +26,7 @@ def keys(search: Rates) -> list[SliceKey]:
     return [SliceKey(WORKLOAD, arm.name) for arm in search.plan.arms]
 
 
-def test_warm_up_of_a_sweep_finds_each_arms_capacity_and_the_first_round_is_near_it() -> None:
+def test_warm_up_of_a_sweep_estimates_the_capacity_of_each_arm_for_the_first_round() -> None:
     search = rates()
     for key, rate in search.round(-1, keys(search), 2.0):
         late = 0 if rate.per_second <= CAPACITIES[key.arm] else 1000

@@ -107,7 +107,7 @@ def test_server_may_count_unfinished_connections_of_each_worker(connections: int
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])
-def test_server_may_count_failed_connections_in_addition(connections: int, passes: bool) -> None:
+def test_server_may_also_count_connections_that_failed(connections: int, passes: bool) -> None:
     failed = answer(**EVIDENCE).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
     assert (mismatch(TLS, "wire", failed, increase(connections, v3=connections)) is None) == passes
 

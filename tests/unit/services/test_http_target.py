@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_levels_of_the_client_apply_to_a_target_and_levels_of_the_server_are_named_as_served() -> None:
+def test_arm_on_a_target_applies_levels_of_the_client_and_leaves_the_server_as_it_is() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -67,7 +67,7 @@ def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_level_that_a_client_of_a_target_cannot_verify_is_refused_by_name(level: str) -> None:
+def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(level: str) -> None:
     with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)

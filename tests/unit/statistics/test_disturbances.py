@@ -200,7 +200,7 @@ def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, d
 
 
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow)])
-def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> None:
+def test_carry_over_is_rarely_detected_in_runs_without_carry_over(arms: int) -> None:
     found = [carry_over(*carry_over_run(arms, 0.0, seed)) for seed in range(100)]
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 

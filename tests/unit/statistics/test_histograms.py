@@ -151,7 +151,7 @@ def test_rounds_of_one_start_of_the_servers_are_resampled_together() -> None:
     assert (drawn[:, [0, 2, 5]].sum(axis=1) == 3).all()
 
 
-def test_higher_p99_is_found_although_the_median_is_equal() -> None:
+def test_higher_p99_is_detected_although_the_median_is_equal() -> None:
     """One operation in fifty takes five times as long, which does not affect the median."""
     chance = np.random.default_rng(3)
     operations = simulate_rounds(chance, 30, 1.0, np.zeros(30))

@@ -163,7 +163,7 @@ def test_break_even_is_infinite_if_each_operation_adds_more_than_the_allowed_sha
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_saving_by_a_cheaper_connection_has_no_end_unless_operations_become_slower(
+def test_protection_with_cheaper_connections_always_saves_time_unless_operations_become_slower(
     connection: float, operation: float, saves: float
 ) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)

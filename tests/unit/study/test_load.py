@@ -106,7 +106,7 @@ def test_every_study_of_new_connections_supports_a_load_of_arriving_clients(stud
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_options_that_levels_set_for_a_workload_apply_to_the_workload_on_pooled_connections() -> None:
+def test_workload_options_set_by_levels_also_apply_to_the_workload_on_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -144,7 +144,7 @@ def test_rate_of_the_load_replaces_the_placeholder_in_commands() -> None:
         ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "--pool does not work with the commands of mine"),
     ],
 )
-def test_load_is_refused_for_commands_without_placeholder_and_required_for_commands_with_one(
+def test_load_requires_a_rate_placeholder_in_the_commands_and_the_placeholder_requires_a_load(
     line: str, requested: RequestedLoad, message: str
 ) -> None:
     with pytest.raises(CostofError, match=message):
@@ -157,7 +157,7 @@ def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_bal
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
 
-def test_load_removes_a_factor_that_one_of_its_options_replaces() -> None:
+def test_load_option_that_replaces_a_factor_removes_the_factor_from_the_study() -> None:
     """--queries-per-connection replaces keep_alive, and waiting clients keep more than 1,000 connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
@@ -172,7 +172,7 @@ def test_study_at_a_load_has_metrics_only_of_queries_that_its_connections_send()
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_limits(
+def test_length_of_a_slice_at_a_load_is_twice_the_length_of_a_connection_within_bounds(
     lasts_seconds: float, seconds: float
 ) -> None:
     plan = arriving("redis-tls", "5000/s")

@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_level_of_the_certificate_key_on_a_target_is_named_as_served() -> None:
+def test_arm_on_a_target_uses_the_certificate_key_that_the_server_already_has() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -174,7 +174,7 @@ def test_durations_and_precisions_are_parsed() -> None:
     assert parse_precision("2%") == pytest.approx(0.02)
 
 
-def test_every_distance_has_its_own_control_and_replicate() -> None:
+def test_every_distance_has_its_own_control_and_copy_of_the_control() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-eu, 20.5ms", "transport=tls")
     contexts = ("lan", "us-eu", "20.5")
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in contexts]

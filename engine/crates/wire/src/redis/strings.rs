@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_size_have_about_the_same_number_of_bytes_in_total() {
+    fn values_of_each_size_add_up_to_about_the_same_number_of_bytes() {
         let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
         assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }
