@@ -40,7 +40,7 @@ def test_names_and_orders_of_report_sections_are_unique() -> None:
     assert len({section.name for section in sections}) == len({section.order for section in sections}) == len(sections)
 
 
-def test_every_section_appears_in_the_report_of_some_test_run(unusual_results: list[Result]) -> None:
+def test_every_report_section_appears_in_the_report_of_some_test_run(unusual_results: list[Result]) -> None:
     results = [*map(small, ALL_SECTIONS), *unusual_results]
     sections = every_section()
     assert [each.name for each in sections if not any(blocks_of(each, result) for result in results)] == []

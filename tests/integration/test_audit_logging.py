@@ -119,7 +119,7 @@ def test_each_postgres_statement_has_one_audit_log_entry_if_all_are_audited_and_
         assert run.lab.collect_evidence(planned, "start")["pgaudit.log"] == "all"
 
 
-def test_server_and_log_of_mariadb_count_the_same_statements() -> None:
+def test_mariadb_and_its_audit_log_count_the_same_statements() -> None:
     with audited("mariadb", "audit=off,all", "log=own-file") as run:
         assert entries(run.measure("off", "select_8")[1]) == 0
         _, judgement = run.measure("all", "select_8")

@@ -52,7 +52,7 @@ def test_account_that_requires_tls_fails_only_the_plain_arms(server: MariadbServ
     assert errors["plain"].error_class == "authentication"
 
 
-def test_connection_that_mysql_has_ended_is_reopened_with_its_lock(server: MariadbServer) -> None:
+def test_connection_closed_by_mysql_is_reopened_and_takes_its_lock_again(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session

@@ -58,7 +58,7 @@ def measured(
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
-def test_user_whose_password_others_may_see_can_only_get_and_set_strings(server: RunningServer) -> None:
+def test_redis_account_with_a_visible_password_can_only_get_and_set_strings(server: RunningServer) -> None:
     settings = server.client_settings()
     assert settings.visible_login is not None
     user, password = settings.visible_login

@@ -93,7 +93,7 @@ def test_terminal_without_unicode_gets_ascii() -> None:
     assert re.search(r"3\.\d+x", text)
 
 
-def test_partial_run_is_announced_before_the_answer() -> None:
+def test_report_says_that_a_run_is_partial_before_it_gives_the_answer() -> None:
     text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
     assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())

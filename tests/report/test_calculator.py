@@ -176,7 +176,7 @@ def test_calculator_says_if_a_value_in_the_url_has_no_effect_on_a_run_at_a_load(
             assert page.locator("#calculator-without").inner_text() == message
 
 
-def test_figures_for_entered_values_equal_those_computed_in_python(page: Page, result: Result) -> None:
+def test_calculator_in_the_browser_computes_the_same_figures_as_the_python_code(page: Page, result: Result) -> None:
     for load in LOADS:
         put_load(page, load)
         assert read_all(page) == computed(result, load), load

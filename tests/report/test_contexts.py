@@ -117,7 +117,7 @@ def test_protection_without_cost_breaks_even_with_a_single_query() -> None:
     assert "costs less than 5 % at lan even with a single query a connection" in answer_texts(free, "break_even")[0]
 
 
-def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> None:
+def test_uncertain_break_even_point_is_reported_as_the_lower_end_of_its_interval() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]

@@ -148,7 +148,7 @@ def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) 
 
 
 @unpacks
-def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Machine) -> None:
+def test_unpacked_package_is_kept_if_a_newer_version_cannot_be_downloaded(machine: Machine) -> None:
     machine.publish("2")
     machine.a_day_passes()
     for package in PACKAGES:

@@ -564,7 +564,7 @@ fn think_time_is_not_part_of_any_measured_time() {
 }
 
 #[test]
-fn slice_with_reconnect_ignores_pace_and_think_time() {
+fn slice_with_option_reconnect_ignores_pace_and_think_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});

@@ -99,7 +99,7 @@ def test_resume_refuses_changed_target_options(
     assert line.endswith(f"remove {option} to resume it unchanged, or start a new run")
 
 
-def test_resuming_with_another_pooler_is_refused(tmp_path: Path) -> None:
+def test_resume_refuses_another_pooler(tmp_path: Path) -> None:
     pool = "postgresql://app@pool.example:6432/shop"
     run = on_target(tmp_path, "postgres-pooling", Access("postgresql://app:pass-word@db.example/shop", pooler_url=pool))
     line = refused(run, "--pooler", "postgresql://app@other.example:6432/shop", password="pass-word")

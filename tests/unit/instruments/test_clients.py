@@ -143,7 +143,7 @@ def test_sysbench_reads_its_password_from_a_pipe() -> None:
     assert (settings.files, environment(settings)) == ({}, {"SYSBENCH_PASSWORD": WITHOUT_BLANKS})
 
 
-def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> None:
+def test_redis_benchmark_is_given_only_a_password_that_other_users_may_see() -> None:
     words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500, 20.0)))
     assert words == (
         f"--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 400 -r 500 -d 1024 --user visible -a shown -3 --tls --cacert {CA}"
@@ -189,7 +189,7 @@ def test_load_generator_settings_show_no_secret_and_every_headline_figure_is_par
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
-def test_study_measured_by_pgbench_has_the_figures_that_pgbench_prints_as_metrics() -> None:
+def test_figures_that_pgbench_prints_become_metrics_of_a_study_measured_by_pgbench() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline

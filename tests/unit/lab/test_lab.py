@@ -150,7 +150,7 @@ def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Pa
     assert newer == configuration + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
 
 
-def test_tunnel_ignores_configuration_agent_and_keys_of_the_user(lab: Lab, tmp_path: Path) -> None:
+def test_ssh_tunnel_ignores_the_users_configuration_file_and_ssh_agent(lab: Lab, tmp_path: Path) -> None:
     ends = ("127.0.0.8", 3306), ("127.0.0.9", 3306)
     server = openssh.SshServer(lab, "127.0.0.9")
     argv = server.tunnel_command_line(Path("/usr/bin/ssh"), "aes256-ctr", *ends, tmp_path / "control")
@@ -287,7 +287,7 @@ def test_cgroup_quota_and_period_give_the_requested_cpu_share(cores: float) -> N
     assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
 
 
-def test_cgroup_folders_of_both_versions_are_found(tmp_path: Path) -> None:
+def test_cgroup_folders_of_version_1_and_of_version_2_are_located(tmp_path: Path) -> None:
     mounts, folder = tmp_path / "mounts", Path("/sys/fs/cgroup/cpu,cpuacct")
     joint = f"cgroup {folder} cgroup rw,cpu,cpuacct 0 0\n"
     mounts.write_text(f"proc /proc proc rw 0 0\n{joint}")

@@ -210,7 +210,7 @@ def test_duration_of_a_burst_of_connections_is_predicted_for_other_numbers_of_co
         assert check.predicted_seconds.value == pytest.approx(truth_of(name).burst_ms / 1e3, rel=0.02)
 
 
-def test_shares_of_throttling_and_steal_match_the_simulation() -> None:
+def test_shares_of_throttled_and_stolen_cpu_time_match_the_simulation() -> None:
     cpu = next(each for each in balanced().cpu if (each.workload, each.arm) == ("request", "balancer"))
     assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth_of("balancer").cores, abs=0.02)
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)

@@ -345,7 +345,7 @@ def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
     assert any(warning.startswith("only 3 starts") for warning in result.warnings)
 
 
-def test_run_without_one_of_its_planned_starts_of_the_servers_is_partial(tmp_path: Path) -> None:
+def test_run_that_lacks_a_planned_start_of_the_servers_is_partial(tmp_path: Path) -> None:
     plan = with_only(plan_of(MONGODB, restarts="3"), "wire_query")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
@@ -537,11 +537,11 @@ def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_cu
         (LONG_TAIL, "at p99.3: no single cost fits all operations"),
     ],
 )
-def test_sentence_about_a_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
     assert text in curve_sentence(misleading(truth, rounds=30))
 
 
-def test_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
+def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
         "A curve of the cost at each percentile of 'query on open connection' on the wire needs 200 operations; there "

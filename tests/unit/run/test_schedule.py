@@ -123,7 +123,7 @@ def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_level_of_a_factor_that_is_slow_to_change_changes_only_once_in_a_round() -> None:
+def test_factor_whose_levels_take_long_to_change_is_changed_only_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
@@ -385,7 +385,7 @@ def test_busy_machine_is_warned_about_only_if_its_load_is_high_and_its_cpu_is_in
     assert busy_warnings(0.9, 1, lambda _: pytest.fail("a low load needs no reading")) == []
 
 
-def test_cores_are_kept_from_sleep_states_if_permitted(tmp_path: Path) -> None:
+def test_cpu_cores_are_kept_out_of_sleep_states_if_permitted(tmp_path: Path) -> None:
     request = tmp_path / "cpu_dma_latency"
     request.touch()
     with cores_awake(request) as text:

@@ -74,14 +74,14 @@ def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(le
     assert refused.value.exit_status == EXIT_USAGE
 
 
-def test_plain_control_requires_the_url_of_a_plain_target() -> None:
+def test_plaintext_control_on_a_target_requires_option_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
     assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
-def test_unused_plain_target_is_refused(study: str, target: list[str]) -> None:
+def test_option_plain_target_is_refused_if_no_arm_uses_it(study: str, target: list[str]) -> None:
     with pytest.raises(CostofError, match="remove --plain-target"):
         cli.main(["run", study, "--plain-target", HTTP, *target], standalone_mode=False)
 
@@ -126,7 +126,7 @@ def test_invalid_url_is_reported_in_one_line(url: str, message: str) -> None:
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 
-def test_error_in_the_plain_url_names_its_option() -> None:
+def test_error_about_an_invalid_url_names_option_plain_target() -> None:
     with pytest.raises(CostofError, match="write --plain-target as http://host:80/path"):
         parsed("https://h/", "http")
 

@@ -163,7 +163,9 @@ def test_study_must_name_a_program_exactly_if_its_service_has_kind_server(servic
         Study.model_validate(fields)
 
 
-def test_stream_module_of_nginx_is_built_in_or_found_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_module_of_nginx_may_be_built_in_or_a_separate_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     binary, modules = tmp_path / "nginx", tmp_path / "modules"
     monkeypatch.setattr("costof.programs.nginx.UNPACKED", tmp_path)
 

@@ -103,7 +103,7 @@ def test_server_cpu_reading_lower_than_the_previous_reading_is_refused(counter: 
         ("0", "7000", "if it prints milliseconds (7 cores), divide by 1,000"),
     ],
 )
-def test_server_cpu_counter_in_another_unit_is_refused_with_that_unit(
+def test_error_for_a_server_cpu_counter_in_another_unit_names_the_unit(
     counter: Counter, first: str, second: str, message: str
 ) -> None:
     counter.prints(first)

@@ -50,7 +50,7 @@ def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
 
 @FEW
 @given(st.lists(st.tuples(NANOSECONDS, st.integers(1, 10**12)), max_size=20))
-def test_hdrhistogram_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
+def test_hdrhistogram_library_reads_histograms_that_costof_encodes(pairs: list[tuple[int, int]]) -> None:
     expected = library_histogram([])
     for value, times in pairs:
         expected.record_value(min(value, LONGEST_NS), times)
@@ -85,7 +85,7 @@ def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list
 
 @FEW
 @given(st.lists(NANOSECONDS, min_size=40, max_size=200))
-def test_bootstrapped_percentiles_equal_those_of_the_merged_histogram(nanoseconds: list[int]) -> None:
+def test_bootstrapped_percentiles_equal_the_percentiles_of_the_merged_histogram(nanoseconds: list[int]) -> None:
     """Regression: they differed by one bucket."""
     values, counts = counted([[encoded(nanoseconds)]])
     found = bootstrap_percentiles(values, counts, np.ones((2, 1)), PERCENTILES)

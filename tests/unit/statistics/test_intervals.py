@@ -54,7 +54,7 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 8, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
+def test_interval_of_a_trimmed_mean_equals_the_interval_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     # Slightly more than the trimmed share, because scipy trims int(share * rounds) values.
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
@@ -83,7 +83,7 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
     assert 0.93 <= coverage(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
-def test_interval_of_unpaired_rounds_rarely_contains_the_truth() -> None:
+def test_interval_of_unpaired_rounds_contains_the_truth_in_too_few_runs() -> None:
     """This shows that the previous test of coverage would detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9

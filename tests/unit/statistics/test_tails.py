@@ -95,7 +95,7 @@ def test_confidence_band_contains_the_true_costs_at_all_percentiles_in_95_percen
     assert held_alone / runs < 0.8, "intervals of single percentiles do not contain the whole curve"
 
 
-def test_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> None:
+def test_percentile_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> None:
     for operations in (200, 2_000, 30_000, 1_000_000):
         shown = [CURVE[place] for place in places_on_curve(operations)]
         assert all(operations >= operations_needed(max(each, 100 - each)) for each in shown)

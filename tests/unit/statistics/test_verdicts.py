@@ -109,7 +109,7 @@ def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: in
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
-def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
+def test_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds_and_most_in_twice_as_many(cost: float) -> None:
     """With a cost of 1.1 the verdict is that it exists; with 1.0, that it is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)

@@ -183,7 +183,7 @@ def test_length_of_a_slice_at_a_load_is_twice_the_length_of_a_connection_within_
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_at_a_slow_load_is_longer_and_is_not_shortened() -> None:
+def test_slice_at_a_low_rate_is_longer_and_is_not_shortened() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")
@@ -191,7 +191,7 @@ def test_slice_at_a_slow_load_is_longer_and_is_not_shortened() -> None:
     assert choose_sizes(plan, []) == plan.slices
 
 
-def test_budget_at_a_slow_load_suffices_for_a_verdict_unless_the_user_sets_it() -> None:
+def test_budget_at_a_low_rate_suffices_for_a_verdict_unless_the_user_sets_it() -> None:
     slow = arriving("postgres-tls", "40/s")
     seconds = sum(size.seconds for size in slow.slices.values())
     assert slow.budget_seconds is not None

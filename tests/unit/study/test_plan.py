@@ -69,7 +69,7 @@ def test_condition_with_unknown_level_or_factor_is_refused(when: str, detail: st
         load_study(changed(tmp_path, old, f"when = {{ {when} }}"))
 
 
-def test_settings_of_an_arm_are_those_of_all_its_levels_merged_in_order() -> None:
+def test_settings_of_an_arm_are_merged_from_all_its_levels_in_order() -> None:
     study = load_study(TRANSPORT)
     weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
@@ -287,7 +287,7 @@ def published() -> list[PublishedFigure]:
     return published.figures if published else []
 
 
-def test_published_ratios_in_the_study_equal_those_of_the_source() -> None:
+def test_published_ratios_in_the_study_equal_the_ratios_in_the_source() -> None:
     """In the source, chaining raises throughput with w:1 as nodes are added, and lowers it with w:majority."""
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)

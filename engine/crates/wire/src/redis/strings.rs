@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn string_keys_equal_those_of_redis_benchmark() {
+    fn string_keys_equal_the_keys_of_redis_benchmark() {
         let mut out = Vec::new();
         Strings::new("", 100, 100).append_get(42, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n");

@@ -243,7 +243,7 @@ fn envelope_with_any_changed_bit_is_refused() {
 
 proptest! {
     #[test]
-    fn decrypted_rows_equal_those_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
+    fn decrypted_rows_equal_the_rows_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_with(&mut gateway, &columns);
