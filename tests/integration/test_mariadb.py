@@ -79,7 +79,9 @@ def test_user_of_the_workloads_has_only_the_privileges_it_needs(server: MariadbS
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
 
 
-def test_mariadb_changes_its_key_with_flush_ssl_and_keeps_open_connections(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_changes_its_certificate_key_with_flush_ssl_and_keeps_open_connections(
+    server: MariadbServer, lab: Lab
+) -> None:
     pid = lab.processes["mariadb"].pid
     with log_in(server) as plain, start_tls(server, client(server)) as tls:
         for kind in KEYS[1:] + KEYS[:1]:

@@ -69,7 +69,7 @@ def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, m
 
 
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger", "events"])
-def test_each_link_from_a_field_leads_to_a_table_of_its_page(page: str) -> None:
+def test_each_link_from_a_field_leads_to_a_table_on_the_same_page(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
     assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 

@@ -122,7 +122,7 @@ def test_committed_plan_page_matches_the_design() -> None:
     )
 
 
-def test_campaign_refuses_another_commit_and_uncommitted_changes(
+def test_campaign_refuses_to_continue_on_another_commit_or_with_uncommitted_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = Rows(tmp_path)

@@ -392,7 +392,7 @@ def series_of(folder: Path, runs: Runs, *options: object) -> list[dict[str, Any]
     return all_series
 
 
-def test_history_writes_table_page_and_json(tmp_path: Path) -> None:
+def test_history_writes_a_table_a_page_and_json(tmp_path: Path) -> None:
     truth = Truth({("wire_query", "tls"): 1.3})
     made(tmp_path, {f"run-{number}": (plan_of(MONGODB, seed=number), truth) for number in range(3)})
     (tmp_path / "runs" / "no-run").mkdir()

@@ -286,7 +286,7 @@ def test_ray_actor_does_not_run_a_damaged_engine() -> None:
     assert "does not run from memory" in host.start(engine, hashlib.sha256(engine).hexdigest())["failed"]
 
 
-def test_rates_that_commands_report_on_hosts_are_added_and_other_figures_averaged() -> None:
+def test_rates_of_commands_on_several_hosts_are_added_and_all_other_figures_are_averaged() -> None:
     host_figures = [{"rps": 100.5, "p99_ms": 2.0, "peak_memory": 7.0}, {"rps": 200.0, "p99_ms": 4.0}]
     figures = {"rps": 300.5, "p99_ms": 3.0, "peak_memory": 7.0}
     assert merged_figures(host_figures, ["rps"]) == figures

@@ -117,7 +117,7 @@ def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, 
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
-def test_plan_for_the_engine_has_another_seed_in_each_start_of_the_servers(
+def test_plan_for_the_engine_has_a_different_seed_for_each_start_of_the_servers(
     tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     plan = plan_of("mysql-transport")

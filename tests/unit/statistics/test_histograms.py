@@ -115,7 +115,7 @@ def simulate_rounds(chance: np.random.Generator, rounds: int, times: float, shar
     return np.exp(math.log(times) + (shared + arm_part)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
 
 
-def test_percentile_of_a_run_is_that_of_the_operations_of_all_rounds() -> None:
+def test_percentile_of_a_run_is_computed_over_the_operations_of_all_rounds() -> None:
     chance = np.random.default_rng(1)
     operations = simulate_rounds(chance, 20, 1.0, np.zeros(20))
     found = bootstrap_percentiles(BUCKETS, bucket_counts(operations), resamples(range(20), 1, RESAMPLES), PERCENTILES)

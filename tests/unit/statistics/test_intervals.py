@@ -117,7 +117,7 @@ def test_interval_of_nan_or_a_single_value_is_refused() -> None:
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60))
 @example([0.010000000000000002, 0.01])
-def test_estimate_lies_within_its_interval_and_sample(values: list[float]) -> None:
+def test_estimate_lies_within_its_interval_and_the_range_of_its_sample(values: list[float]) -> None:
     found = estimate(values)
     slack = 1e-9 * max(values)
     assert found.low - slack <= found.value <= found.high + slack
@@ -128,7 +128,7 @@ def constant_rounds(extra_operation: float) -> Rounds:
     return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
 
 
-def test_relative_cost_at_the_break_even_is_the_allowed_relative_cost() -> None:
+def test_relative_cost_at_the_break_even_point_equals_the_allowed_relative_cost() -> None:
     # A connection costs 10 more, an operation nothing: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
