@@ -112,7 +112,7 @@ def test_command_line_that_cannot_be_split_is_refused_with_a_reason(line: str, w
         ("sh -c 'tar c . | PGPASSWORD=S3cret psql'", "PGPASSWORD"),
     ],
 )
-def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str) -> None:
+def test_password_in_a_command_line_is_detected_and_redacted(line: str, place: str) -> None:
     (password,) = find_passwords(shlex.split(line))
     assert (password.place, "S3cret" in password.value) == (place, True)
     assert "S3cret" not in repr(password)
@@ -144,6 +144,6 @@ def test_password_in_a_line_with_unbalanced_quotation_marks_is_redacted() -> Non
     assert without_passwords("psql --password=S3cret it's") == "psql --password=<redacted> it's"
 
 
-def test_line_is_hidden_after_its_program_if_a_password_contains_quotation_marks() -> None:
+def test_all_arguments_of_a_command_line_are_hidden_if_a_password_contains_quotation_marks() -> None:
     assert without_passwords("redis-cli --pass S3'cr'et") == "redis-cli …"
     assert without_passwords("PGPASSWORD=S3'cr'et psql") == "…"

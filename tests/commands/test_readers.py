@@ -99,7 +99,7 @@ def test_output_without_a_completed_operation_is_refused(output: str) -> None:
 
 
 @pytest.mark.parametrize("output", FIGURES)
-def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: str) -> None:
+def test_unrelated_lines_and_windows_line_endings_do_not_change_the_figures(output: str) -> None:
     name, expected = reader_of(output), read(output)
     text = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
     assert reader(name).read(text) == expected
@@ -109,7 +109,7 @@ def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: 
 @pytest.mark.parametrize("name", reader_names())
 @FEW
 @given(data=st.data())
-def test_last_complete_report_of_an_output_is_read_and_not_mixed_with_others(name: str, data: st.DataObject) -> None:
+def test_only_the_last_complete_report_in_an_output_is_read(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
     # The report of older redis-benchmark has no header, so after another report it is not recognised as a new one.
@@ -246,7 +246,7 @@ def changed(output: str, *changes: Callable[[Any], object]) -> Report:
     return reader(reader_of(output)).read(json.dumps(document))
 
 
-def test_fio_report_that_lacks_fields_has_the_figures_of_the_other_fields() -> None:
+def test_fio_report_without_some_fields_still_gives_the_remaining_figures() -> None:
     def remove(*names: str) -> Callable[[Any], object]:
         parts = ("read", "write")
         return lambda document: [document["jobs"][0][part].pop(name, None) for part in parts for name in names]
@@ -264,7 +264,7 @@ def test_fio_report_that_lacks_fields_has_the_figures_of_the_other_fields() -> N
     assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
-def test_k6_summary_without_averages_lacks_only_the_mean_and_a_k6_json_stream_is_refused() -> None:
+def test_k6_summary_may_lack_averages_but_a_stream_of_k6_events_is_refused() -> None:
     report = read("k6-no-average.json")
     assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
     assert report.figures["p95_ms"] > 0
@@ -272,7 +272,7 @@ def test_k6_summary_without_averages_lacks_only_the_mean_and_a_k6_json_stream_is
         reader("k6").read('{"type":"Metric","data":{"name":"http_reqs"}}\n{"metric":"vus","type":"Point","data":{}}\n')
 
 
-def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_over_all_commands() -> None:
+def test_mean_that_memtier_rounds_to_whole_ms_is_computed_from_all_commands() -> None:
     assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
     assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
     # If two commands have one name, a JSON parser keeps only the last, so their rates do not add up to the total.
@@ -281,7 +281,7 @@ def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_over_all_commands() ->
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}
 
 
-def test_unknown_tests_of_redis_benchmark_are_named_and_their_rows_ignored() -> None:
+def test_rows_of_unknown_redis_benchmark_tests_are_ignored_and_listed() -> None:
     report = reader("redis-benchmark").read('"PING_BULK","3.0"\n"FCALL","1.0"\n"MGET (10 keys)","2.0"\n')
     assert report.figures == {"ping_mbulk_rps": 3.0}
     assert report.missing == {"command_rps": "these tests are unknown: FCALL, MGET (10 keys)"}
@@ -290,7 +290,7 @@ def test_unknown_tests_of_redis_benchmark_are_named_and_their_rows_ignored() -> 
     assert reader("redis-benchmark").read('"FCALL f 0","1.0"\n').figures == {"command_rps": 1.0}
 
 
-def test_output_of_older_pgbench_is_read_and_its_latency_of_0_is_missing() -> None:
+def test_latency_of_0_in_the_output_of_older_pgbench_counts_as_missing() -> None:
     older = WRITTEN["pgbench-13.txt"].replace("tps = 85.18", "latency average: 11.7 ms\ntps = 85.18")
     assert reader("pgbench").read(older).figures["latency_ms"] == 11.7
     report = reader("pgbench").read(older.replace("11.7", "0.000"))
@@ -349,7 +349,7 @@ def test_too_deeply_nested_json_is_refused(opened: str) -> None:
         last_json(opened * 100_000)
 
 
-def test_last_json_document_is_found_among_other_lines() -> None:
+def test_last_json_document_among_unrelated_lines_is_read() -> None:
     assert last_json('[INFO] {x}\nfio: a note\n{"a": [1]}\nbye') == {"a": [1]}
     assert last_json('result: {"a": 1}') == {"a": 1}
     assert last_json('{"a": 1}\n{"a": 2}\n[3]\n{"a": ') == {"a": 2}
@@ -363,6 +363,6 @@ def test_csv_row_that_is_too_long_is_refused() -> None:
         reader("redis-benchmark").read('"' + "x" * 200_000)
 
 
-def test_unknown_reader_is_refused_with_the_most_similar_name() -> None:
+def test_error_for_an_unknown_output_reader_suggests_the_nearest_name() -> None:
     with pytest.raises(CostofError, match="pgbench"):
         reader("pgbnch")

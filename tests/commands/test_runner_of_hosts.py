@@ -107,7 +107,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
     assert answer.evidence["output"] == f"rate: 300 p99: 7 {hidden} {tmp_path}\n"
 
 
-def test_arm_is_not_measured_in_a_slice_before_which_its_proof_fails(host: HostActor, tmp_path: Path) -> None:
+def test_arm_is_not_measured_if_the_proof_command_before_the_slice_fails(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
     handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
@@ -138,7 +138,7 @@ def test_slice_that_was_not_prepared_or_would_start_an_hour_later_is_an_error(
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
 
 
-def test_output_folder_that_exists_already_is_an_error_about_hosts_on_one_file_system(
+def test_error_for_an_existing_output_folder_says_that_hosts_share_a_file_system(
     host: HostActor, tmp_path: Path
 ) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])

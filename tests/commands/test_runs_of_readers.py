@@ -70,7 +70,7 @@ def without_figure(name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", reader_names())
-def test_figure_absent_from_an_output_is_missing_and_not_zero(name: str) -> None:
+def test_figure_absent_from_an_output_is_reported_as_missing_and_not_as_zero(name: str) -> None:
     output, figure, _ = GOOD[name]
     text = (OUTPUTS / output).read_text()
     assert reader(name).figures[figure].headline

@@ -69,7 +69,7 @@ def test_fields_that_a_study_file_omits_have_defaults() -> None:
     assert list(made.profiles) == ["quick", "default"]
 
 
-def test_run_time_is_a_metric_only_of_commands_without_a_duration() -> None:
+def test_run_time_is_a_metric_only_if_the_command_has_no_fixed_duration() -> None:
     first, again = study(), study(FILE.replace("{seconds}", "7"))
     assert "load.time" not in first.metrics
     assert again.metrics["load.time"].headline
@@ -102,7 +102,7 @@ def test_commands_that_undo_a_level_run_in_the_reverse_order_of_those_that_set_i
     assert settings["after"] == [["loud"], ["off", "c"]]
 
 
-def test_control_replicate_runs_the_same_commands_as_the_control() -> None:
+def test_second_copy_of_the_control_runs_the_same_commands_as_the_control() -> None:
     commands = Commands(plan())
     control, replicate = plan().arms[:2]
     assert commands.endpoint(control) == commands.endpoint(replicate)
@@ -151,7 +151,7 @@ def test_braces_that_are_no_placeholders_are_kept_in_shell_lines() -> None:
 
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
-def test_placeholder_that_only_another_level_sets_is_refused_in_shell_lines(place: str) -> None:
+def test_placeholder_in_a_shell_line_is_refused_if_only_another_level_sets_it(place: str) -> None:
     assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
@@ -178,14 +178,14 @@ def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_error_in_a_study_file_names_the_wrong_field_or_level(wrong: str, message: str) -> None:
+def test_error_about_a_study_file_names_the_invalid_field_or_level(wrong: str, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2
     assert message in str(caught.value)
 
 
-def test_target_is_refused_for_a_study_of_commands() -> None:
+def test_option_target_is_refused_for_a_study_of_commands() -> None:
     with pytest.raises(CostofError, match="remove --target"):
         shown_urls(study(), Access("mysql://localhost"))
 

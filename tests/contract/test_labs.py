@@ -62,7 +62,7 @@ def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
         ),
     ],
 )
-def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
+def test_lab_without_network_namespaces_runs_on_loopback_and_warns_about_missing_cpu_limits(
     study: str, settings: list[str], without_share: str
 ) -> None:
     plan = plan_of(study, "quick", *settings)
@@ -138,7 +138,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
-def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths: Deaths) -> None:
+def test_death_of_a_process_fails_only_its_arms_but_death_of_the_server_fails_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study, SERVICE) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:

@@ -35,12 +35,12 @@ def test_committed_schema_matches_the_result_model() -> None:
     assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
 
 
-def test_names_and_orders_of_sections_are_unique() -> None:
+def test_names_and_orders_of_report_sections_are_unique() -> None:
     sections = every_section()
     assert len({section.name for section in sections}) == len({section.order for section in sections}) == len(sections)
 
 
-def test_every_section_appears_in_the_report_of_some_test_run(unusual_results: list[Result]) -> None:
+def test_every_report_section_appears_in_the_report_of_some_test_run(unusual_results: list[Result]) -> None:
     results = [*map(small, ALL_SECTIONS), *unusual_results]
     sections = every_section()
     assert [each.name for each in sections if not any(blocks_of(each, result) for result in results)] == []
@@ -101,7 +101,7 @@ def blocks_of(section: Section[Any, Any], result: Result) -> list[Block]:
         ({"break_even": [{"view": "wire"}]}, "sections.break_even.0.connection: Field required"),
     ],
 )
-def test_study_with_invalid_settings_of_a_section_is_rejected(sections: dict[str, object], message: str) -> None:
+def test_study_with_invalid_settings_of_a_report_section_is_rejected(sections: dict[str, object], message: str) -> None:
     study = load_study("http-tls-termination").model_copy(update={"sections": sections})
     with pytest.raises(CostofError) as caught:
         check(study)

@@ -69,7 +69,9 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments(running: RunningService) -> None:
+def test_secrets_in_client_settings_are_readable_only_in_messages_to_measuring_processes(
+    running: RunningService,
+) -> None:
     for arm in running.plan.arms:
         end = running.service.endpoint(arm)
         service = sent(end)["service"]
@@ -144,7 +146,9 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_slice_with_reconnect_replaces_open_connections_by_new_ones(running: RunningService, engines: Engines) -> None:
+def test_slice_with_option_reconnect_replaces_open_connections_by_new_connections(
+    running: RunningService, engines: Engines
+) -> None:
     if running.kind.operation == "request":
         pytest.skip("a request opens its connection itself, in measured time")
     service = running.service
@@ -164,7 +168,7 @@ def test_slice_with_reconnect_replaces_open_connections_by_new_ones(running: Run
                 assert change.connections >= opened
 
 
-def test_service_returns_evidence_that_clients_cannot_see(running: RunningService) -> None:
+def test_service_reports_facts_about_its_protection_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):

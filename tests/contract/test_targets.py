@@ -161,7 +161,7 @@ def test_invalid_database_name_is_refused(server: UsersServer) -> None:
         assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
-def test_database_or_prefix_with_other_data_is_refused_and_not_changed(server: UsersServer) -> None:
+def test_database_or_key_prefix_with_data_of_other_users_is_refused_and_not_changed(server: UsersServer) -> None:
     server.occupy(CHOSEN)
     assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
@@ -184,7 +184,7 @@ def test_empty_database_that_existed_before_is_kept(server: UsersServer) -> None
     server.drop(CHOSEN)
 
 
-def test_data_of_other_runs_and_users_is_kept(server: UsersServer, tmp_path: Path) -> None:
+def test_data_that_the_run_did_not_create_is_never_removed(server: UsersServer, tmp_path: Path) -> None:
     for how in SPOILED:
         with loaded(server) as (_, place, _):
             server.spoil(place, how)
@@ -200,7 +200,7 @@ def test_data_of_other_runs_and_users_is_kept(server: UsersServer, tmp_path: Pat
     server.drop("costof_like_ours")
 
 
-def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
+def test_command_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
@@ -226,7 +226,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_clean_keeps_data_of_a_run_on_another_machine_that_holds_a_lock_or_sends_heartbeats(
+def test_command_clean_keeps_data_of_a_remote_run_that_holds_a_lock_or_sends_heartbeats(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
@@ -239,7 +239,9 @@ def test_clean_keeps_data_of_a_run_on_another_machine_that_holds_a_lock_or_sends
 
 
 @KEEP_EMPTY
-def test_clean_removes_an_empty_database_only_if_its_name_was_generated(server: UsersServer, tmp_path: Path) -> None:
+def test_command_clean_removes_an_empty_database_only_if_costof_generated_its_name(
+    server: UsersServer, tmp_path: Path
+) -> None:
     ours, theirs = "costof_20261123_101112_study_0a1b2c", "costof_notes"
     for name in (ours, theirs):
         server.make_empty(name)

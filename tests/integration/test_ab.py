@@ -195,7 +195,7 @@ def test_unreachable_url_is_reported_in_one_line() -> None:
         assert len(result.err.strip().splitlines()) == 1
 
 
-def test_option_t_ends_the_requests_after_its_time(site: Site) -> None:
+def test_option_t_ends_the_run_after_the_given_time(site: Site) -> None:
     def requests_were_served() -> bool:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))

@@ -104,7 +104,7 @@ def entries(judgement: Judgement) -> float:
     return judgement.figures["audit_entries"]
 
 
-def test_each_statement_of_postgres_has_one_entry_if_all_are_audited_and_none_otherwise() -> None:
+def test_each_postgres_statement_has_one_audit_log_entry_if_all_are_audited_and_none_if_audit_is_off() -> None:
     with audited("postgres", "audit=off,all", "log=syslog") as run:
         assert entries(run.measure("off", "transactions")[1]) == 0
         for workload, expected in {"select_8": 1, "ycsb_a": 1, "transactions": 7, "connect": 1}.items():
@@ -119,7 +119,7 @@ def test_each_statement_of_postgres_has_one_entry_if_all_are_audited_and_none_ot
         assert run.lab.collect_evidence(planned, "start")["pgaudit.log"] == "all"
 
 
-def test_server_and_log_of_mariadb_count_the_same_statements() -> None:
+def test_mariadb_and_its_audit_log_count_the_same_statements() -> None:
     with audited("mariadb", "audit=off,all", "log=own-file") as run:
         assert entries(run.measure("off", "select_8")[1]) == 0
         _, judgement = run.measure("all", "select_8")
@@ -143,7 +143,7 @@ def test_pgaudit_logs_exactly_the_statements_of_each_level() -> None:
 
 
 @pytest.mark.slow
-def test_server_audit_logs_exactly_the_statements_of_each_level() -> None:
+def test_mariadb_audit_plugin_logs_exactly_the_statements_of_each_level() -> None:
     expected = {"off": 0, "silent": 0, "ddl": 0, "writes": 0, "reads-and-writes": 1, "all": 1}
     with audited("mariadb", f"audit={','.join(expected)}", "tables=off,on") as run:
         for name, arm in run.arms.items():
@@ -167,7 +167,7 @@ def small_disk(place: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
-def test_full_disk_of_an_audit_log_is_named_and_does_not_stop_the_server(tmp_path: Path) -> None:
+def test_full_disk_of_an_audit_log_is_reported_and_does_not_stop_the_server(tmp_path: Path) -> None:
     with audited("postgres", "audit=off,all", "log=collector") as run:
         server = run.server("all")
         assert isinstance(server, PostgresServer)

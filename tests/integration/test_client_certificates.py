@@ -21,7 +21,7 @@ def plan(study: str) -> Plan:
 
 
 @pytest.mark.parametrize("study", ["redis-tls", *SLOW])
-def test_server_of_mutual_tls_refuses_clients_without_a_certificate(study: str) -> None:
+def test_server_that_requires_mutual_tls_refuses_clients_without_a_certificate(study: str) -> None:
     planned = plan(study)
     usual, mutual = planned.protected
     with ServerLab(planned) as lab, Engines(planned, lab) as engines:

@@ -124,7 +124,9 @@ def test_rate_measured_by_a_load_generator_is_within_a_factor_of_ten_of_the_engi
 
 
 @pytest.mark.slow
-def test_arm_that_pgbench_cannot_measure_is_named_and_pgbench_measures_all_others(tmp_path: Path) -> None:
+def test_report_names_the_arm_that_pgbench_cannot_measure_and_has_the_costs_of_all_remaining_arms(
+    tmp_path: Path,
+) -> None:
     needs("pgbench")
     settings = ["transport=plain,tls", "group=first-choice,prime256v1"]
     plan = resolve(load_study("postgres-tls"), Options("quick", settings, seed=1, client="pgbench"))

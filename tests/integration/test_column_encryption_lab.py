@@ -78,7 +78,7 @@ def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_arm_that_sends_plaintext_fails_and_no_other_arm_does(lab: EncryptionLab) -> None:
+def test_only_the_arm_that_sends_plaintext_fails(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
@@ -98,7 +98,7 @@ def test_arm_that_sends_plaintext_fails_and_no_other_arm_does(lab: EncryptionLab
     assert "row sample of 9 tables" in lab.collect_evidence(arm, "start")
 
 
-def test_inconsistent_data_ends_the_run_with_one_line(lab: EncryptionLab) -> None:
+def test_inconsistent_tpcc_data_ends_the_run_with_a_one_line_error(lab: EncryptionLab) -> None:
     server = lab._server
     server.ask(f"INSERT INTO {DATABASE}.new_order VALUES (2103, 3, 1)")  # noqa: S608  # our own name
     try:

@@ -75,7 +75,7 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     assert carry_over.ratio.low > 1
 
 
-def test_option_warmup_each_warms_up_a_command_only_after_another_command(tmp_path: Path) -> None:
+def test_option_warmup_each_runs_warm_ups_only_if_the_previous_command_was_a_different_one(tmp_path: Path) -> None:
     counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
     commands = [counts.format(name=name) for name in ("old", "new")]
     arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup-each", "2", "--seed", "1", "--out", "run"]
@@ -152,7 +152,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
     assert not (tmp_path / "runs").exists()
 
 
-def test_secrets_are_in_no_file_of_a_run_and_other_passwords_are_warned_about(tmp_path: Path) -> None:
+def test_run_files_contain_no_declared_secret_and_costof_warns_about_undeclared_passwords(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(PASSWORD + "\n")
     text = (
         study(
@@ -208,7 +208,7 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
         pytest.param(signal.SIGKILL, STUBBORN, id="kill-9"),
     ],
 )
-def test_processes_end_and_levels_are_undone_however_a_run_ends(
+def test_processes_end_and_level_settings_are_undone_whichever_signal_ends_the_run(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
@@ -317,7 +317,7 @@ def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: 
     eventually("the end of the daemons", lambda: not started_with(temporary))
 
 
-def test_daemon_started_by_a_before_command_keeps_running(tmp_path: Path) -> None:
+def test_daemon_that_a_level_starts_with_setting_before_keeps_running(tmp_path: Path) -> None:
     start = script(tmp_path, "start.sh", f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
     on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)

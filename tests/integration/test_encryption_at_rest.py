@@ -47,7 +47,7 @@ def encryption_of(lab: ServerLab, arm: PlannedArm) -> EncryptionAtRest:
     return found
 
 
-def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
+def test_canary_value_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
     with lab_of(MARIADB, "data=on-disk", "encryption=everything") as (lab, arms):
         everywhere = "tablespaces' files, redo log, temporary files and binary log"
         facts = lab.collect_evidence(arms["none"], "start")
@@ -91,7 +91,7 @@ needs_fuse = pytest.mark.skipif(bool(without_fuse()), reason=without_fuse())
 
 @needs_fuse
 @pytest.mark.slow
-def test_canary_is_readable_in_files_of_postgres_only_without_encryption() -> None:
+def test_canary_value_is_readable_in_files_of_postgres_only_without_encryption() -> None:
     with lab_of(POSTGRES) as (lab, arms):
         facts = {level: lab.collect_evidence(arm, "start") for level, arm in arms.items()}
         for level, file_system, canary in (

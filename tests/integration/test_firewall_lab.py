@@ -39,7 +39,9 @@ def arm_of(plan: Plan, firewall: str, tuning: str | None = None) -> PlannedArm:
     return next(arm for arm in plan.arms if (arm.levels["firewall"], arm.levels.get("tuning")) == (firewall, tuning))
 
 
-def test_each_arm_recognizes_the_attacks_of_its_level_at_start_and_end(lab: FirewallLab, plan: Plan) -> None:
+def test_evidence_at_start_and_end_shows_which_attacks_the_firewall_of_each_arm_blocks(
+    lab: FirewallLab, plan: Plan
+) -> None:
     expected = {
         ("off", None): (PASSED, PASSED, PASSED, PASSED),
         ("engine-off", None): (PASSED, PASSED, PASSED, PASSED),
@@ -54,7 +56,7 @@ def test_each_arm_recognizes_the_attacks_of_its_level_at_start_and_end(lab: Fire
         assert lab.collect_evidence(arm, "end") == {f"{name} at the end": text for name, text in facts.items()}
 
 
-def test_slice_during_which_a_rule_matched_is_discarded(lab: FirewallLab, plan: Plan) -> None:
+def test_slice_during_which_a_firewall_rule_matched_is_discarded(lab: FirewallLab, plan: Plan) -> None:
     arm = arm_of(plan, "on", "as-shipped")
     before = lab.observe(arm)
     assert lab.judge(arm, before, lab.observe(arm), ANSWER).mismatch is None

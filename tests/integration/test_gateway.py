@@ -187,7 +187,7 @@ def test_prepared_statements_work_through_the_gateway(
     assert prepared(SHOP, "UPDATE people SET visits = visits + ? WHERE id = ?", (0, 1)) == []
 
 
-def test_parameters_of_another_kind_than_approved_are_rejected(
+def test_parameters_of_an_unapproved_type_are_rejected(
     shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     statement = "SELECT id FROM people WHERE name = ?"
@@ -227,7 +227,7 @@ def test_gateway_rejects_every_attack(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_statements_of_accounts_that_get_plaintext_are_refused_only_by_the_server(shop: Shop) -> None:
+def test_gateway_refuses_no_statement_of_accounts_that_get_plaintext(shop: Shop) -> None:
     with shop.connect(USER) as connection:
         code, words = refusal(connection, "SELECT name INTO OUTFILE '/no/such/folder' FROM people")
         assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"
@@ -398,7 +398,7 @@ def test_unreachable_server_and_ended_session_are_reported(shop: Shop, lab: Lab)
     eventually("the session's end", lambda: int(shop.server.status("Threads_connected")["Threads_connected"]) <= before)
 
 
-def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
+def test_command_gateway_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
     server = shop.server
     rules_file = tmp_path / "rules.toml"
     endpoint = f"{server.address}:{server.port}"

@@ -96,7 +96,9 @@ def test_users_balancer_is_measured_with_its_own_tls_version_by_default(old: Run
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
 
-def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tmp_path: Path) -> None:
+def test_unsupported_tls_version_is_an_error_only_of_the_arm_that_requires_it(
+    old: RunningBalancer, tmp_path: Path
+) -> None:
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")

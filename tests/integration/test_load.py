@@ -158,7 +158,7 @@ def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbS
     assert not any((tmp_path / "runs").glob("*"))
 
 
-def test_server_cpu_command_in_nanoseconds_ends_the_run_before_its_first_round(
+def test_server_cpu_command_that_prints_nanoseconds_ends_the_run_before_the_first_round(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     """tests/unit/services/test_server_cpu.py tests all other implausible output."""

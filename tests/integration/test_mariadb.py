@@ -79,7 +79,9 @@ def test_user_of_the_workloads_has_only_the_privileges_it_needs(server: MariadbS
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
 
 
-def test_mariadb_changes_its_key_with_flush_ssl_and_keeps_open_connections(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_changes_its_certificate_key_with_flush_ssl_and_keeps_open_connections(
+    server: MariadbServer, lab: Lab
+) -> None:
     pid = lab.processes["mariadb"].pid
     with log_in(server) as plain, start_tls(server, client(server)) as tls:
         for kind in KEYS[1:] + KEYS[:1]:
@@ -121,7 +123,7 @@ def test_cipher_suites_of_the_published_measurements_are_available(
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
-def test_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
+def test_function_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
     assert greets(server.address, server.port)
     assert not greets(server.address, server.port + 1)
 

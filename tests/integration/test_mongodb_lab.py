@@ -73,7 +73,7 @@ def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
 
 
 @pytest.mark.slow
-def test_mongodb_lab_on_the_lan_runs_on_loopback_with_the_tls_of_each_arm() -> None:
+def test_mongodb_lab_without_simulated_distance_runs_on_loopback_with_the_tls_of_each_arm() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)

@@ -67,7 +67,7 @@ def test_expired_and_untrusted_certificates_are_rejected(
     ("mode", "stands", "refused"),
     [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
 )
-def test_server_that_accepts_only_plaintext_or_only_tls_is_measured_with_what_it_accepts(
+def test_server_that_accepts_only_plaintext_or_only_tls_is_measured_in_the_accepted_mode(
     standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
 ) -> None:
     server = standalone(22 if mode == "disabled" else 24, tls=mode)
@@ -96,7 +96,7 @@ def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
         client.admin.command("dropUser", USER)
 
 
-def test_privileges_on_other_collections_are_refused_as_insufficient(healthy: Standalone) -> None:
+def test_mongodb_user_whose_privileges_are_for_another_collection_is_refused(healthy: Standalone) -> None:
     actions = ["find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection"]
     with healthy.client() as client:
         for collection, enough in (("others", False), ("", True)):
@@ -141,7 +141,7 @@ def test_server_without_authentication_is_measured_without_a_check_of_privileges
         assert not any(name.startswith("costof_") for name in client.list_database_names())
 
 
-def test_clean_removes_data_of_a_run_without_a_recent_heartbeat(
+def test_command_clean_removes_data_of_a_run_without_a_recent_heartbeat(
     healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

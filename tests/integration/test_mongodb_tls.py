@@ -62,7 +62,7 @@ def result(finished: Path) -> Result:
     return Result.model_validate_json((finished / "result.json").read_bytes())
 
 
-def test_run_of_the_command_measures_the_costs_of_tls(result: Result) -> None:
+def test_mongodb_run_from_the_command_line_measures_the_costs_of_tls(result: Result) -> None:
     effects = {effect.metric: effect for effect in result.effects if effect.arm == "tls"}
     assert effects["wire.tls"].control_value == 0 < effects["wire.tls"].value
     for metric in ("wire.connect_and_first_query", "app.connect_and_first_query"):

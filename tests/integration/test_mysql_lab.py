@@ -46,7 +46,9 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
         yield plan, lab, engines
 
 
-def test_every_arm_negotiates_the_tls_or_the_tunnel_of_its_levels(every_level: tuple[Plan, ServerLab, Engines]) -> None:
+def test_every_arm_uses_the_tls_settings_or_the_ssh_tunnel_of_its_levels(
+    every_level: tuple[Plan, ServerLab, Engines],
+) -> None:
     plan, lab, engines = every_level
     seen, tunnels = set(), set()
     for arm in [arm for arm in plan.arms if arm.name != FAILING]:
@@ -107,9 +109,7 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_server_whose_arms_need_several_keys_starts_with_one_that_every_client_accepts(
-    keys: list[str], first: str
-) -> None:
+def test_server_first_uses_a_certificate_key_that_every_client_accepts(keys: list[str], first: str) -> None:
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}

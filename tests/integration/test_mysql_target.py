@@ -52,7 +52,7 @@ def test_account_that_requires_tls_fails_only_the_plain_arms(server: MariadbServ
     assert errors["plain"].error_class == "authentication"
 
 
-def test_connection_that_mysql_has_ended_is_reopened_with_its_lock(server: MariadbServer) -> None:
+def test_connection_closed_by_mysql_is_reopened_and_takes_its_lock_again(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session
@@ -68,7 +68,7 @@ def test_connection_that_mysql_has_ended_is_reopened_with_its_lock(server: Maria
     assert databases(server) == before
 
 
-def test_empty_database_that_a_run_has_locked_is_in_use(server: MariadbServer) -> None:
+def test_empty_database_that_a_run_has_locked_is_reported_as_in_use(server: MariadbServer) -> None:
     """The run has created its database, but not yet written the table that marks it as costof's."""
     name = "costof_another_run_ffffff"
     session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))

@@ -75,7 +75,7 @@ def test_link_has_the_requested_round_trip_time(network: Network, requested: flo
     eventually(f"a round trip of less than {next_requested:g} ms", is_less_than_the_next)
 
 
-def test_full_queue_counts_dropped_packets_and_keeps_the_order_of_others(network: Network) -> None:
+def test_full_queue_counts_dropped_packets_and_delivers_the_remaining_packets_in_order(network: Network) -> None:
     def drops_all_but_a_queue() -> bool:
         received, counters = send_burst(network, network.links["tiny-queue"], count=200, size=100)
         assert received == sorted(received)

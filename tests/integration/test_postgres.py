@@ -94,7 +94,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Runnin
 
 
 @pytest.mark.parametrize("instrument", ["engine", *(pytest.param(each, marks=pytest.mark.slow) for each in DRIVERS)])
-def test_login_to_a_postgres_that_admits_no_connection_or_no_tls_has_an_error_class(
+def test_error_class_tells_whether_postgres_lacks_connections_lacks_tls_or_rejects_the_client(
     server: RunningServer, instrument: str
 ) -> None:
     both = {"plain": (server.client_settings(), PLAIN), "tls": (server.client_settings(), server.tls)}

@@ -151,7 +151,7 @@ def test_postgres_database_with_content_is_refused_and_not_changed(server: Runni
         server.ask("DROP DATABASE held")
 
 
-def test_connection_that_postgres_has_ended_is_reopened(server: RunningServer) -> None:
+def test_connection_closed_by_postgres_is_reopened(server: RunningServer) -> None:
     before = server.places()
     with target(server) as service:
         assert server.places() - before == {service.server.database}

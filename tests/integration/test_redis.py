@@ -58,7 +58,7 @@ def measured(
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
-def test_user_whose_password_others_may_see_can_only_get_and_set_strings(server: RunningServer) -> None:
+def test_redis_account_with_a_visible_password_can_only_get_and_set_strings(server: RunningServer) -> None:
     settings = server.client_settings()
     assert settings.visible_login is not None
     user, password = settings.visible_login
@@ -108,7 +108,9 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
 
 
 @pytest.mark.parametrize("instrument", ["engine", pytest.param("redis-py", marks=pytest.mark.slow)])
-def test_login_to_a_full_redis_or_the_wrong_port_has_an_error_class(server: RunningServer, instrument: str) -> None:
+def test_login_to_a_redis_without_free_connections_or_to_the_wrong_port_has_an_error_class(
+    server: RunningServer, instrument: str
+) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(server, instrument, 10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     # Redis now accepts one connection, which is the administrator's. It rejects others in plaintext, even before a TLS
@@ -232,7 +234,7 @@ def test_ycsb_reads_the_records_that_it_has_written(server: RunningServer, resp:
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 
 
-def test_redis_sessions_are_resumed_and_its_key_can_be_changed(server: RunningServer) -> None:
+def test_redis_resumes_tls_sessions_and_can_change_its_certificate_key(server: RunningServer) -> None:
     transport = server.tls.model_copy(update={"resumption": True})
     answer = measured(server, transport, "connect", 20)
     assert answer.evidence["handshakes"] == 20
@@ -244,7 +246,7 @@ def test_redis_sessions_are_resumed_and_its_key_can_be_changed(server: RunningSe
         server.show_key("rsa-2048")
 
 
-def test_redis_account_without_read_permission_has_the_class_authentication(server: RunningServer) -> None:
+def test_read_without_permission_in_redis_has_error_class_authentication(server: RunningServer) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, workload: str) -> None:
+def test_redis_stunnel_and_the_client_count_the_same_connections_on_every_arm(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -65,7 +65,7 @@ def readings(connections: int) -> tuple[Readings, Readings]:
     return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
 
 
-def test_slice_whose_connections_bypassed_stunnel_is_a_mismatch(lab: Lab) -> None:
+def test_slice_with_a_connection_that_stunnel_did_not_carry_is_reported_as_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)

@@ -139,7 +139,7 @@ def test_replication_tree_keeps_its_shape_during_writes(
 
 
 @pytest.mark.slow
-def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(seven: ReplicationLab) -> None:
+def test_slice_whose_replication_tree_differs_from_the_tree_of_the_arm_is_discarded(seven: ReplicationLab) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
@@ -147,7 +147,7 @@ def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(s
 
 
 @pytest.mark.slow
-def test_cpu_shares_limit_each_member_and_cpu_time_is_counted_by_role(seven: ReplicationLab) -> None:
+def test_each_member_has_the_cpu_limit_of_the_arm_and_cpu_time_is_counted_by_role(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
     before = seven.cpu_seconds()

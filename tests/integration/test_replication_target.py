@@ -34,7 +34,9 @@ def user(lab: ServerLab, name: str, roles: list[str]) -> str:
     return f"{name}:{PASSWORD}"
 
 
-def test_sync_tree_of_a_users_replica_set_is_reported_and_left_unchanged(lab_and_hosts: tuple[ServerLab, str]) -> None:
+def test_replication_tree_of_a_users_replica_set_is_reported_and_left_unchanged(
+    lab_and_hosts: tuple[ServerLab, str],
+) -> None:
     lab, hosts = lab_and_hosts
     admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())

@@ -175,7 +175,9 @@ def test_run_with_tls_sends_nothing_in_plaintext(tls_mongodb: Standalone, author
     assert all(each.startswith(HANDSHAKE) for each in sent if each)
 
 
-def test_comparison_that_needs_plaintext_is_rejected_without_allow_plain(authority: Authority, tmp_path: Path) -> None:
+def test_comparison_that_needs_plaintext_is_rejected_without_option_allow_plain(
+    authority: Authority, tmp_path: Path
+) -> None:
     ca_file = authority.ca_file
     for command, url in (
         (["run", "mongodb-tls"], "mongodb://u:S3cret@127.0.0.1:1/?tls=true"),

@@ -145,7 +145,7 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-def test_run_is_not_resumed_without_its_server_or_on_another_one(
+def test_run_is_not_resumed_if_its_server_is_unreachable_or_another_server_answers(
     lab: Lab, postgres: RunningServer, interrupted: Path
 ) -> None:
     """This test must be the last one on the server of `postgres`, which it stops."""

@@ -80,7 +80,7 @@ def test_loading_records_that_exist_requires_property_insertstart(mongod: Standa
 
 
 @pytest.mark.usefixtures("loaded")
-def test_core_workload_reports_its_operations_by_name(mongod: Standalone, tmp_path: Path) -> None:
+def test_report_of_a_ycsb_core_workload_counts_each_kind_of_operation(mongod: Standalone, tmp_path: Path) -> None:
     """Only workload F runs here; `test_ycsb.py` tests all six."""
     size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
     done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
@@ -104,7 +104,7 @@ def mariadb() -> Iterator[MariadbServer]:
         yield server
 
 
-def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path: Path) -> None:
+def test_published_ycsb_command_for_jdbc_works_on_mysql(mariadb: MariadbServer, tmp_path: Path) -> None:
     service = mariadb.client_settings()
     password = service.password.get_secret_value()
     (tmp_path / "db.properties").write_text(
@@ -134,7 +134,7 @@ def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path:
 
 
 @pytest.mark.slow
-def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
+def test_ycsb_command_for_jdbc_works_on_postgresql(tmp_path: Path) -> None:
     with Lab() as lab, a_server(lab) as server:
         service = server.client_settings()
         (tmp_path / "db.properties").write_text(

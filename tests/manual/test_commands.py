@@ -87,7 +87,7 @@ def test_every_command_line_in_the_docs_starts_a_known_program() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
-def test_modules_run_by_long_make_targets_print_their_help(module: str) -> None:
+def test_modules_that_long_running_make_targets_start_print_their_help(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
     done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"Usage: python -m {module} "), done.stderr
@@ -99,7 +99,7 @@ def test_every_make_target_in_the_docs_exists() -> None:
     assert used - targets == set()
 
 
-def test_command_lines_that_need_something_are_parsed_by_their_command() -> None:
+def test_documented_command_lines_that_cannot_run_here_are_at_least_parsed() -> None:
     for line in PARSED:
         name, *arguments = line.words[1:]
         whole = cli.make_context("costof", [name])
@@ -109,7 +109,7 @@ def test_command_lines_that_need_something_are_parsed_by_their_command() -> None
 
 
 @pytest.mark.parametrize("line", RUN, ids=str)
-def test_command_line_that_needs_nothing_special_succeeds(
+def test_documented_command_line_without_special_requirements_succeeds(
     line: Line, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -117,7 +117,7 @@ def test_command_line_that_needs_nothing_special_succeeds(
     assert ended.exit_code in {0, 3}, ended.exception
 
 
-def test_each_listed_requirement_is_needed_by_a_command_line() -> None:
+def test_each_requirement_listed_for_documented_command_lines_is_needed_by_one() -> None:
     used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

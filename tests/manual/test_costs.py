@@ -63,7 +63,7 @@ def without_effect(result: Result) -> Result:
     return result.model_copy(update={"effects": effects, "missing": [gap]})
 
 
-def test_page_has_each_headline_effect_below_its_server(stored: StoredRun) -> None:
+def test_costs_page_lists_each_headline_effect_under_the_heading_of_its_server(stored: StoredRun) -> None:
     text, index = text_of(stored), Index(stored.result)
     assert f"## {server(stored.result)}" in text
     effects = [index.effect(metric.name, PROTECTED) for metric in index.headline_metrics]
@@ -82,7 +82,7 @@ def test_figure_that_is_missing_is_replaced_by_the_reason(stored: StoredRun) -> 
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
 
 
-def test_memory_of_a_connection_has_a_row_with_its_size_for_all_clients(stored: StoredRun) -> None:
+def test_costs_page_has_a_row_with_the_memory_of_a_connection_and_of_all_clients(stored: StoredRun) -> None:
     steps = [*memory_steps("plain", 4_000), *memory_steps(PROTECTED, 24_000)]
 
     def with_memory(result: Result) -> Result:

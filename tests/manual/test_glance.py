@@ -29,14 +29,14 @@ def pooling() -> Result:
     return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
 
-def test_best_mitigation_that_keeps_clients_encrypted_is_named_first(pooling: Result) -> None:
+def test_answer_first_names_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
     assert helps(pooling).startswith(capital(encrypted.label))
     assert unencrypted.label not in helps(pooling)
 
 
-def test_answer_without_mitigations_links_to_a_study_of_the_same_server_that_has_some(pooling: Result) -> None:
+def test_answer_without_mitigations_links_to_a_study_of_mitigations_on_the_same_server(pooling: Result) -> None:
     result = result_of(TLS)
     assert server(result) == server(pooling)
     text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))

@@ -73,7 +73,7 @@ def _texts(study: str) -> list[str]:
     return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
 
 
-def test_quotient_of_published_and_measured_ratio_has_an_interval_computed_from_the_measured_ratio() -> None:
+def test_published_ratio_divided_by_the_measured_ratio_has_an_interval() -> None:
     ((claim,),) = claims_by_figure(judged(1.5))
     value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
     ours = claim.effect.ratio
@@ -93,7 +93,7 @@ def test_quotient_of_published_and_measured_ratio_has_an_interval_computed_from_
         ([], "Not measured"),
     ],
 )
-def test_published_statement_stands_if_all_its_figures_agree_with_the_run_and_in_part_if_some_do(
+def test_published_statement_holds_if_all_its_figures_agree_with_the_run_and_partly_if_some_do(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))
@@ -105,7 +105,7 @@ def test_each_published_figure_is_compared_with_every_arm_that_has_its_settings(
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 
-def test_run_whose_ledger_is_too_large_is_stored_as_its_result(tmp_path: Path) -> None:
+def test_only_the_result_of_a_run_is_stored_if_its_ledger_is_too_large(tmp_path: Path) -> None:
     run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
     keep(run, tmp_path / "whole")
     keep(run, tmp_path / "small", most_bytes=1)

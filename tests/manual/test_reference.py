@@ -69,7 +69,7 @@ def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, m
 
 
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger", "events"])
-def test_each_link_from_a_field_leads_to_a_table_of_its_page(page: str) -> None:
+def test_each_link_from_a_field_leads_to_a_table_on_the_same_page(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
     assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 
@@ -122,6 +122,6 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
     assert pages_without == []
 
 
-def test_first_page_names_files_that_are_not_on_the_site_without_a_link() -> None:
+def test_first_page_does_not_link_to_files_that_are_missing_on_the_site() -> None:
     assert "(`CONTRIBUTING.md`)" in index([])
     assert not re.search(r"\]\([A-Z]+\.md\)", index([]))

@@ -47,7 +47,7 @@ def test_published_picture_matches_the_published_run() -> None:
     assert PICTURE.read_text() == picture(kept()[PICTURED])
 
 
-def test_published_results_contain_no_paths_of_the_machine_that_measured() -> None:
+def test_published_results_contain_no_paths_of_the_measuring_machine() -> None:
     """Such a path would also contain the name of a user."""
     text = "".join(result.model_dump_json() for result in kept().values())
     assert re.findall(r"/(?:home|root|work)/[\w./-]*", text) == []

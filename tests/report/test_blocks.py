@@ -93,7 +93,7 @@ def test_terminal_without_unicode_gets_ascii() -> None:
     assert re.search(r"3\.\d+x", text)
 
 
-def test_partial_run_is_announced_before_the_answer() -> None:
+def test_report_says_that_a_run_is_partial_before_it_gives_the_answer() -> None:
     text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
     assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
@@ -149,7 +149,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
         (None, {}, "Measure on a quieter machine, or with longer slices"),
     ],
 )
-def test_short_answer_ends_with_the_command_that_resolves_effects_or_with_other_advice(
+def test_short_answer_with_unresolved_effects_ends_with_a_next_step(
     seconds: float | None, changes: dict[str, Any], command: str
 ) -> None:
     result = with_needed(seconds).model_copy(update=changes)

@@ -106,7 +106,9 @@ def error_text(page: Page, name: str) -> str:
     return page.locator(f"#calculator-{name}-error").inner_text()
 
 
-def test_calculator_of_a_local_file_shows_the_figures_for_the_default_load(page: Page, result: Result) -> None:
+def test_calculator_in_a_page_opened_from_disk_shows_the_figures_for_the_default_load(
+    page: Page, result: Result
+) -> None:
     assert page.locator("#calculator-form").is_visible()
     assert not page.locator("#calculator-fixed").is_visible()
     default = computed(result, default_load(Index(result), result.sections.cost_model))
@@ -121,7 +123,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written
 
 
-def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
+def test_calculator_of_a_run_at_a_load_first_shows_the_figures_of_the_answer(
     chromium: Browser, path_at_load: Path
 ) -> None:
     """Regression: the figures were those at the measured distance, and the servers' cores included the client's."""
@@ -158,7 +160,7 @@ def test_calculator_of_durable_commits_computes_the_cost_on_a_chosen_disk(chromi
         assert page.url.endswith("#flush=1.2")
 
 
-def test_calculator_of_a_run_at_a_load_reports_a_value_in_the_url_that_has_no_effect(
+def test_calculator_says_if_a_value_in_the_url_has_no_effect_on_a_run_at_a_load(
     chromium: Browser, path_at_load: Path
 ) -> None:
     result = target_at_load()
@@ -174,7 +176,7 @@ def test_calculator_of_a_run_at_a_load_reports_a_value_in_the_url_that_has_no_ef
             assert page.locator("#calculator-without").inner_text() == message
 
 
-def test_figures_for_entered_values_equal_those_computed_in_python(page: Page, result: Result) -> None:
+def test_calculator_in_the_browser_computes_the_same_figures_as_the_python_code(page: Page, result: Result) -> None:
     for load in LOADS:
         put_load(page, load)
         assert read_all(page) == computed(result, load), load

@@ -89,7 +89,7 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
 
 
-def test_answer_says_that_the_other_metrics_have_no_cost_or_are_unresolved() -> None:
+def test_answer_says_which_metrics_have_no_cost_and_how_many_effects_are_unresolved() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
     assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."
@@ -97,7 +97,7 @@ def test_answer_says_that_the_other_metrics_have_no_cost_or_are_unresolved() -> 
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
-def test_answer_about_one_arm_in_one_context_has_a_single_sentence() -> None:
+def test_answer_about_one_arm_at_one_distance_has_a_single_sentence() -> None:
     assert not sentence_texts(mongodb().answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
@@ -118,7 +118,7 @@ def test_protection_without_cost_breaks_even_with_a_single_query() -> None:
     assert "adds less than 5 % to the time of a connection at lan even with a single query" in text
 
 
-def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> None:
+def test_uncertain_break_even_point_is_reported_as_the_lower_end_of_its_interval() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]

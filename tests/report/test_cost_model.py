@@ -58,7 +58,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_predicted_cost_is_processing_time_plus_round_trips_and_has_the_interval_of_the_processing_time() -> None:
+def test_predicted_cost_is_the_added_processing_time_plus_the_added_round_trips() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -78,7 +78,7 @@ def test_first_operation_that_the_connection_metric_includes_is_not_counted_twic
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
 
 
-def test_cost_of_a_connection_includes_an_operation_only_if_its_metric_does() -> None:
+def test_cost_of_a_connection_includes_the_first_operation_only_if_the_measured_metric_does() -> None:
     for result, inside in ((transport(), 0), (mongodb(), 1)):
         assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {inside}
 
@@ -108,7 +108,7 @@ def test_cost_on_another_disk_is_predicted_from_the_flushes_of_an_operation() ->
         assert value - low < 0.03 * flushes
 
 
-def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_protection() -> None:
+def test_calculator_without_scripts_has_a_row_for_each_protection_at_each_distance_or_disk() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(" (")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
@@ -139,7 +139,7 @@ class Carried(TransportTruth):
         ),
     ],
 )
-def test_cores_of_the_cost_model_include_only_the_programs_named_in_the_report(
+def test_cost_model_counts_only_the_cpu_time_of_programs_named_in_the_report(
     target: str | None, roles: set[str], sentence: str
 ) -> None:
     plan = plan_of("mysql-transport", "quick", target=target)
@@ -154,7 +154,7 @@ def test_cores_of_the_cost_model_include_only_the_programs_named_in_the_report(
     assert sentence in " ".join(form.notes)
 
 
-def test_cost_model_predicts_nothing_for_a_second_tls_library_at_a_distance() -> None:
+def test_cost_model_makes_no_predictions_for_arms_with_a_second_tls_library() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
     result = fake_result(plan, TransportTruth())
     assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}

@@ -61,7 +61,7 @@ def test_relative_change_is_a_percentage_or_a_multiple_if_it_is_large(ratio: Est
     ],
     ids=str,
 )
-def test_intervals_are_removed_from_a_sentence_and_other_brackets_are_kept(shown: fmt.Text) -> None:
+def test_bracketed_intervals_are_removed_from_a_sentence_and_no_other_brackets(shown: fmt.Text) -> None:
     assert shown.interval
     assert fmt.without_intervals(f"'a [b, 2]' adds {shown} to x[1, y].") == f"'a [b, 2]' adds {shown.value} to x[1, y]."
 
@@ -104,6 +104,6 @@ def test_percentage_has_no_trailing_zeros() -> None:
     assert plain(fmt.share(0.005)) == "0.5 %"
 
 
-def test_ratio_to_a_control_of_0_is_a_dash() -> None:
+def test_ratio_to_a_control_of_0_is_shown_as_a_dash() -> None:
     assert fmt.plain_ratio(0, 3) == fmt.NONE
     assert plain(fmt.plain_ratio(0.7506, 0.7643)) == "+1.8 %"

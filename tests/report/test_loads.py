@@ -130,7 +130,7 @@ def test_report_of_several_loads_names_the_highest_that_every_variant_carries(go
     golden("latency_over_load.txt", printed(over_loads(200.0), 80, full=False))
 
 
-def test_load_at_which_the_queue_grows_is_not_carried() -> None:
+def test_load_at_which_the_queue_grows_counts_as_too_high() -> None:
     verdict = spaced(over_loads(200.0, Growing).summary.verdict)
     assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (its queue grew).")
 
@@ -148,7 +148,7 @@ def test_verdict_recommends_lower_loads_if_even_the_lowest_is_too_high() -> None
     assert over_loads(20.0).summary.verdict.startswith(start)
 
 
-def test_report_of_a_sweep_has_the_capacities_and_their_loss(tmp_path: Path) -> None:
+def test_report_of_a_range_of_loads_has_the_capacity_with_and_without_protection(tmp_path: Path) -> None:
     result = analyse(fake_sweep(tmp_path / "run", {"plain": 500.0, "tls": 400.0}))
     (effect,) = [each for each in result.effects if each.metric == CAPACITY]
     assert (effect.control_value, effect.value) == (pytest.approx(500, rel=0.02), pytest.approx(400, rel=0.02))
@@ -167,7 +167,9 @@ def test_report_of_a_sweep_has_the_capacities_and_their_loss(tmp_path: Path) -> 
         (20.0, "Plain does not keep the p99 of a query within 10 ms even at 100 connections a second: lower the lower"),
     ],
 )
-def test_capacity_outside_of_the_range_is_missing_with_its_reason(tmp_path: Path, plain: float, advice: str) -> None:
+def test_capacity_outside_of_the_range_of_loads_is_left_out_with_advice(
+    tmp_path: Path, plain: float, advice: str
+) -> None:
     result = analyse(fake_sweep(tmp_path / "run", {"plain": plain, "tls": 400.0}))
     assert not [each for each in result.effects if each.metric == CAPACITY]
     assert advice in spaced(result.summary.verdict)

@@ -132,14 +132,14 @@ def test_page_of_a_run_with_one_round_or_none_is_well_formed_and_has_no_picture(
         assert "<figure" not in text
 
 
-def test_page_of_a_run_measured_only_in_an_application_has_no_table_or_picture_of_the_wire() -> None:
+def test_page_of_a_run_with_application_metrics_only_has_no_table_or_picture_of_wire_metrics() -> None:
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
     only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only
     assert "phase by phase" not in only
 
 
-def test_page_without_published_figures_replicate_or_cpu_time_omits_their_sections() -> None:
+def test_page_omits_the_sections_on_published_figures_noise_and_cpu_time_if_the_run_has_none() -> None:
     text = drawn(mongodb(published=None, noise_floor=[], cpu=[]))
     assert "published" not in Page(text).text
     assert "Noise floor" not in text

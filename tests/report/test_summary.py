@@ -44,7 +44,7 @@ def text(*figures: KeyFigure) -> str:
     return spaced(verdict_sentence(figures))
 
 
-def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
+def test_verb_of_a_verdict_tells_whether_a_time_or_rate_rises_or_falls() -> None:
     rate = {"unit": "per_second", "better": "higher"}
     assert text(figure("a connection", -3.0, Verdict.SAVES, "a pool")) == "A pool shortens a connection by 3.00 ms."
     slower = figure("'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
@@ -53,7 +53,7 @@ def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
-def test_verdict_has_the_cores_of_servers_that_do_not_share_the_clients_machine() -> None:
+def test_verdict_gives_the_added_cores_of_a_server_on_another_machine() -> None:
     cores = figure("cores of the server", 0.4, unit=CORES, without=1.05, value=1.45)
     assert text(cores) == "TLS needs 0.40 more cores of the server (1.05 → 1.45 cores)."
 
@@ -64,7 +64,7 @@ def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_verdict_names_a_halved_rate_instead_of_the_cores() -> None:
+def test_verdict_gives_a_rate_that_at_least_halved_instead_of_the_cores() -> None:
     ratio = Estimate(value=0.4, low=0.39, high=0.41, rounds=9)
     times, cores = [figure("a connection"), figure("a read")], figure(CORES, unit=CORES)
     rate = figure("reads a second", -90.0, unit="per_second", better="higher", ratio=ratio)
@@ -79,7 +79,7 @@ def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes()
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_are_consistent() -> None:
+def test_answer_names_the_round_that_dominates_a_mean_and_gives_the_interval_without_it() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
@@ -139,7 +139,7 @@ def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> None:
+def test_reports_recommend_a_valid_option_to_measure_mitigations(study: str) -> None:
     spec = section_spec(MITIGATIONS, load_study(study))
     if spec is not None:
         factor, _, levels = spec.measure.partition("=")
@@ -182,7 +182,7 @@ def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives
     assert not [level for level in declared if not has_open_leg(study, {main: level})]
 
 
-def test_pool_with_tls_on_both_sides_is_the_only_one_that_keeps_the_whole_protection() -> None:
+def test_only_a_pool_with_tls_on_both_sides_gives_up_no_protection() -> None:
     data = result_of("postgres-pooling").sections.mitigations
     assert data is not None
     parts = {each.arm.split("@")[0]: each.gives_up for each in data.mitigations}
@@ -197,7 +197,7 @@ def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driv
     assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
 
 
-def test_page_card_markdown_and_terminal_have_the_same_lines_below_the_verdict() -> None:
+def test_lines_below_the_verdict_are_the_same_in_page_picture_markdown_and_terminal() -> None:
     result = small(HTTP)
     handout = document(result).handout
     assert handout is not None

@@ -81,7 +81,9 @@ def sweep(
     return analyse(ledger)
 
 
-def test_measured_capacities_of_servers_equal_those_computed_for_their_queues(server: Access, tmp_path: Path) -> None:
+def test_measured_capacity_of_each_server_equals_the_capacity_computed_for_its_queue(
+    server: Access, tmp_path: Path
+) -> None:
     # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
     runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
     effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
@@ -149,7 +151,7 @@ def test_equal_capacities_of_two_commands_have_the_verdict_no_difference(tmp_pat
     assert effect.verdict is Verdict.NO_DIFFERENCE
 
 
-def test_measured_capacities_of_commands_equal_those_computed_for_their_queues(tmp_path: Path) -> None:
+def test_measured_capacity_of_each_command_equals_the_capacity_computed_for_its_queue(tmp_path: Path) -> None:
     (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT).effects
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
     assert effect.control_value == pytest.approx(plain, rel=0.05)

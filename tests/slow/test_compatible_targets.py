@@ -136,7 +136,9 @@ def test_mongodb_user_without_roles_is_rejected_before_any_write(
         assert set(client.list_database_names()) == before
 
 
-def test_clean_removes_an_empty_database_that_ferretdb_has_kept(ferretdb: RunningServer, tmp_path: Path) -> None:
+def test_command_clean_removes_an_empty_database_that_ferretdb_still_lists(
+    ferretdb: RunningServer, tmp_path: Path
+) -> None:
     name = "costof_20261123_101112_study_0a1b2c"
     with mongodb(ferretdb) as client:
         client[name]["gone"].insert_one({"_id": 1})

@@ -36,7 +36,7 @@ from tests.support.unwatched import Silent
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 
-def test_server_without_the_extension_ends_the_run_with_one_line(tmp_path: Path, temporary: Path) -> None:
+def test_missing_pgaudit_extension_ends_the_run_with_a_one_line_error(tmp_path: Path, temporary: Path) -> None:
     study = small_study("postgres-audit-logging", tmp_path)
     missing = {"COSTOF_PGAUDIT": str(tmp_path / "no.so"), "TMPDIR": str(temporary)}
     ended = costof("run", study, "--profile", "quick", "--set", "audit=off,all", cwd=tmp_path, **missing)
@@ -48,7 +48,7 @@ def test_server_without_the_extension_ends_the_run_with_one_line(tmp_path: Path,
     eventually("the removal", lambda: not [*temporary.iterdir()])
 
 
-def test_key_file_that_others_can_read_ends_the_lab_with_one_line(
+def test_key_file_that_other_users_can_read_ends_the_lab_with_an_error(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_readable(path: Path, content: bytes) -> None:
@@ -66,7 +66,7 @@ def test_key_file_that_others_can_read_ends_the_lab_with_one_line(
 
 
 @pytest.mark.skipif(not is_root(), reason="mounting a small disk needs root")
-def test_full_disk_of_an_audit_log_is_named_and_earlier_rounds_are_kept(
+def test_full_disk_of_an_audit_log_is_reported_and_completed_rounds_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, workload = load_study("mariadb-audit-logging"), "select_8"
@@ -126,7 +126,7 @@ FAULTS = {
 
 @pytest.mark.skipif(not is_root(), reason="hosts need root")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_of_a_process_is_named_and_the_other_arms_stay_measured(
+def test_process_that_fails_is_named_and_unaffected_arms_are_still_measured(
     fault: str, tmp_path: Path, temporary: Path
 ) -> None:
     study, settings, slices, pattern, number, words = FAULTS[fault]

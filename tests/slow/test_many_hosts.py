@@ -162,7 +162,7 @@ def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
-def test_clock_of_a_host_that_is_ten_seconds_off_is_corrected(near: Near) -> None:
+def test_clock_offset_of_ten_seconds_on_a_host_is_corrected(near: Near) -> None:
     for record in near.outcome.slices:
         offsets = [part.clock_offset_ns / 1e9 for part in record.hosts]
         assert [round(offset) for offset in offsets] == [0, 10, 0]

@@ -70,7 +70,7 @@ def test_postgres_accepts_tls_without_a_preceding_request_from_version_17_on() -
         assert "tls_request" not in answer.phases, "no round trip asks for TLS"
 
 
-def test_tunnels_lead_to_the_mariadb_server_of_their_arms_version() -> None:
+def test_tunnel_of_an_arm_leads_to_the_mariadb_server_of_the_version_of_the_arm() -> None:
     fetched("mariadb@10.11", "mariadb@11.4")
     settings = ("server_version=10.11,11.4", "transport=plain,tls,ssh-aes256-ctr", "distance=lan", "records=100")
     plan = plan_of("mysql-transport", "quick", *settings)

@@ -26,7 +26,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-def test_adding_a_protocol_needs_four_new_files_and_one_line_in_each_contract_test(echo: Tree) -> None:
+def test_adding_a_protocol_needs_four_new_files_and_four_new_lines(echo: Tree) -> None:
     assert echo.touched() == [
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
@@ -55,7 +55,7 @@ def test_added_protocol_can_be_measured(echo: Tree, tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_added_protocol_passes_the_contract_tests(echo: Tree) -> None:
+def test_added_protocol_passes_the_tests_that_every_protocol_must_pass(echo: Tree) -> None:
     tested = echo.run("python", "-m", "pytest", "tests/contract", "-k", "echo", "-v")
     for contract in ("programs", "service", "studies"):
         assert f"tests/contract/test_{contract}.py ." in tested

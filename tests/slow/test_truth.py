@@ -29,7 +29,7 @@ def planned_by_operations(trial: Trial, rounds: int) -> Plan:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_protected_arm_has_the_cost_that_the_relay_adds_and_the_replicate_has_none(
+def test_protected_arm_has_the_cost_that_the_relay_adds_and_the_copy_of_the_control_has_none(
     service: str, tmp_path: Path
 ) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
@@ -44,7 +44,7 @@ def test_protected_arm_has_the_cost_that_the_relay_adds_and_the_replicate_has_no
     assert paying.control + paying.estimate >= ADDED_MS
 
 
-def test_carry_over_delays_only_slices_after_another_arm_and_is_not_counted_as_a_cost(tmp_path: Path) -> None:
+def test_simulated_carry_over_delays_only_slices_that_follow_another_arm(tmp_path: Path) -> None:
     warming = Warming(requests=20, added_ns=round(ADDED_MS * NS_PER_MS))
     cost = RelayCost(added_ns=0, payers=All(), warming=warming)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4)

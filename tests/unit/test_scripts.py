@@ -125,7 +125,7 @@ def machine(usual_machine: Machine, tmp_path: Path) -> Machine:
 
 
 @unpacks
-def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -> None:
+def test_unpacked_package_is_replaced_by_a_newer_version_after_a_day(machine: Machine) -> None:
     assert machine.contents() == {"1:1.0-1"}
     machine.publish("1:1.0-2+deb12u1")
     assert machine.run() == ([], ""), "no request is made within a day of the last one"
@@ -148,7 +148,7 @@ def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) 
 
 
 @unpacks
-def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Machine) -> None:
+def test_unpacked_package_is_kept_if_a_newer_version_cannot_be_downloaded(machine: Machine) -> None:
     machine.publish("2")
     machine.a_day_passes()
     for package in PACKAGES:

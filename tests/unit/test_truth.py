@@ -122,7 +122,7 @@ def test_committed_plan_page_matches_the_design() -> None:
     )
 
 
-def test_campaign_refuses_another_commit_and_uncommitted_changes(
+def test_campaign_refuses_to_continue_on_another_commit_or_with_uncommitted_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = Rows(tmp_path)
@@ -159,7 +159,7 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_campaign_begins_with_service_times_that_were_not_measured_since_the_last_boot(
+def test_campaign_measures_service_times_first_if_none_were_measured_since_the_last_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Trial] = []
@@ -212,7 +212,7 @@ def test_rows_are_computed_again_for_runs_whose_ledger_is_archived(tmp_path: Pat
     assert paying.judged_anew
 
 
-def test_coverage_and_verdicts_exclude_replicates() -> None:
+def test_coverage_and_verdicts_are_computed_without_copies_of_the_control() -> None:
     cost = TENTH
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
     rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]
@@ -223,7 +223,7 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_runs_whose_slowest_queries_were_not_analysed_are_left_out_of_the_share_of_noticed_costs() -> None:
+def test_share_of_noticed_costs_excludes_runs_whose_slowest_queries_were_not_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no field `tail_told`, as if its tails had not been analysed.
@@ -244,7 +244,7 @@ def test_runs_with_and_without_carry_over_are_counted_separately() -> None:
     assert replicates(rows) == rows[1:2], "with carry-over the replicate differs from its control"
 
 
-def test_smallest_found_cost_is_larger_than_every_cost_that_was_not_found() -> None:
+def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
@@ -253,7 +253,7 @@ def test_smallest_found_cost_is_larger_than_every_cost_that_was_not_found() -> N
 
 
 @pytest.mark.slow
-def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
+def test_current_and_earlier_analysis_both_detect_a_large_cost(tmp_path: Path) -> None:
     trial = Trial("verdict", "mariadb", TENTH, False, 0, arms=2)
     plan = plan_trial(trial, rounds=8)
     truth = Paying({("query", arm.protection): 1 + ADDED_MS for arm in plan.protected})
@@ -316,7 +316,7 @@ def test_ratios_of_commands_with_a_known_cost_are_compared_with_the_true_ratio()
     assert (found.error, found.peer_error) == (pytest.approx(1 / 11), pytest.approx(0.05))
 
 
-def test_share_of_resolved_effects_of_a_quick_profile_counts_only_effects_with_a_large_median() -> None:
+def test_share_of_resolved_effects_in_quick_runs_counts_only_large_effects() -> None:
     costs, unresolved = Verdict.COSTS, Verdict.UNRESOLVED
     rows = [quick(number, "large", 2.0, math.log(2) / 4, costs if number else unresolved) for number in range(10)]
     rows += [quick(number, "saves", 0.8, 0.1, costs if number > 1 else unresolved, 50.0) for number in range(10)]

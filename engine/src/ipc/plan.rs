@@ -86,7 +86,7 @@ mod tests {
         "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
 
     #[test]
-    fn plan_in_docs_ipc_md_is_parsed() {
+    fn example_plan_in_the_documentation_is_parsed() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
         let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
         assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn release_returns_the_due_time_of_the_first_packet() {
+    fn function_release_returns_the_due_time_of_the_first_waiting_packet() {
         // One hour: any machine calls `release` before the packets are due.
         const HOUR_NS: u64 = 3_600_000_000_000;
         let mut line = line(100, Loss::new(0.0, 0));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn first_requests_with_a_new_state_are_delayed() {
+    fn first_requests_after_a_change_of_the_simulated_cache_state_are_delayed() {
         let (warming, warmth) = (Warming { requests: 3, added_ns: 10_000 }, Arc::new(Warmth::new()));
         let cost = Cost { base_ns: 0, added_ns: 0, payers: Payers::All {}, warming };
         let [one, same, other] = [0, 0, 1].map(|state| Entrance::new(cost, state, Arc::clone(&warmth)));

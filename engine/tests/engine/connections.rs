@@ -14,7 +14,7 @@ fn round_trips(timeline: &Timeline) -> Vec<(Phase, u64)> {
 }
 
 #[test]
-fn plain_connection_takes_one_round_trip_for_tcp_and_hello_each() {
+fn plain_connection_takes_one_round_trip_for_tcp_and_one_for_the_hello_command() {
     let (timeline, connection) = open(&server::start(Behaviour::Plain), Transport::Plain {}).unwrap();
     assert_eq!(round_trips(&timeline), [(Phase::Tcp, 1), (Phase::Hello, 1)]);
     assert_eq!(connection.security, None);
@@ -128,7 +128,7 @@ fn certificate_of_another_authority_is_untrusted() {
 }
 
 #[test]
-fn invalid_ca_file_is_reported_by_name() {
+fn error_for_an_invalid_ca_file_contains_the_file_name() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let failure = open("127.0.0.1:1", tls(&path, None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsConfiguration);

@@ -97,7 +97,7 @@ fn values_are_decrypted_and_counted() {
 }
 
 #[test]
-fn only_clients_with_master_keys_announce_decryption_and_count_values() {
+fn only_clients_with_master_keys_announce_decryption_and_count_decrypted_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
     // One client has already announced decryption: when the engine started, it opened a connection to check the server.
@@ -145,7 +145,7 @@ fn plaintext_column_that_must_be_encrypted_is_an_error() {
 }
 
 #[test]
-fn plan_with_decryption_is_rejected_for_other_protocols_than_mysql() {
+fn plan_with_decryption_is_rejected_for_protocols_other_than_mysql() {
     let mut engine = Engine::start();
     let mut plan = plan("127.0.0.1:1", "text", &json!({"app": KEY}));
     let service = &mut plan["plan"]["arms"][0]["service"];

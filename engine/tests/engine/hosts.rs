@@ -154,7 +154,7 @@ fn sealed(key: &str, plan: &Value) -> Value {
 }
 
 #[test]
-fn program_run_from_memory_accepts_a_plan_encrypted_to_its_key() {
+fn engine_run_from_memory_accepts_a_plan_encrypted_with_its_public_key() {
     let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());
     memory.write_all(&std::fs::read(PROGRAM).unwrap()).unwrap();
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());

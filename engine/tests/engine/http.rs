@@ -298,7 +298,7 @@ fn workload_connect_opens_and_closes_a_connection_for_each_request() {
 }
 
 #[test]
-fn workload_connect_with_a_pace_is_timed_from_the_scheduled_instant() {
+fn connections_opened_at_a_fixed_rate_are_timed_from_the_scheduled_instant() {
     let server = Http::start(Response::Bytes(OK));
     let pace = json!({"per_second": 200.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 8, "further_operations": 4, "pace": pace}]);
@@ -316,7 +316,7 @@ fn workload_connect_with_a_pace_is_timed_from_the_scheduled_instant() {
 }
 
 #[test]
-fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_single_query() {
+fn operation_of_five_requests_may_end_over_a_second_after_the_slice_and_still_counts() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
@@ -550,7 +550,7 @@ fn rate_of_a_slice_is_rejected_if_it_is_not_positive_or_has_no_pace_to_replace()
 }
 
 #[test]
-fn think_time_counts_in_no_phase() {
+fn think_time_is_not_part_of_any_measured_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let thinking = json!([{"name": "request", "kind": "request", "workers": 4, "think_ms": 20.0}]);
@@ -564,7 +564,7 @@ fn think_time_counts_in_no_phase() {
 }
 
 #[test]
-fn slice_with_reconnect_ignores_pace_and_think_time() {
+fn slice_with_option_reconnect_ignores_pace_and_think_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});
@@ -624,7 +624,7 @@ fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
 }
 
 #[test]
-fn only_closed_loop_threads_with_several_workers_are_batch_scheduled() {
+fn only_threads_with_several_workers_and_no_pace_use_batch_scheduling() {
     let many = json!([{"name": "r", "kind": "request", "workers": 3}]);
     assert_eq!(policies_in(&many, 3), [libc::SCHED_BATCH]);
     let one = json!([{"name": "r", "kind": "request", "workers": 1}]);

@@ -214,7 +214,7 @@ fn client_chooses_the_cipher_suite() {
 }
 
 #[test]
-fn counters_include_all_threads() {
+fn connections_and_requests_of_all_threads_are_counted() {
     let (mut origin, plain, _) = start("threads", 3);
     let mut streams: Vec<_> = (0..30).map(|_| connect(&plain)).collect();
     for stream in &mut streams {

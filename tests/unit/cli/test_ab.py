@@ -106,7 +106,7 @@ def test_given_host_header_replaces_the_host_of_the_url() -> None:
     assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
 
 
-def test_request_body_is_refused_with_an_alternative() -> None:
+def test_error_for_a_request_body_in_costof_ab_suggests_another_command() -> None:
     refused = refusal("ab", "-p", "body", "-T", "application/json", "-n", "10", URL)
     assert refused.exit_status == EXIT_USAGE
     assert "costof versus --read ab 'ab -p FILE" in str(refused)
@@ -136,7 +136,7 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_figures_computed_from_two_slices_equal_those_of_all_requests_together(
+def test_figures_computed_from_two_slices_equal_the_figures_of_all_requests_together(
     one: list[int], other: list[int]
 ) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)

@@ -55,7 +55,7 @@ def replayed(ledger: Ledger) -> list[Event]:
     return display.events
 
 
-def test_live_figures_after_the_last_round_equal_those_of_the_report(tmp_path: Path) -> None:
+def test_live_figures_after_the_last_round_equal_the_figures_of_the_report(tmp_path: Path) -> None:
     ledger = run_of(tmp_path)
     lines = [*ledger.records()]
     (ledger.folder / "slices.jsonl").unlink()

@@ -90,7 +90,7 @@ def refused(run: Path, *arguments: str, password: str = "") -> str:
         ({"ca_file": Path("/a.pem")}, ["--tls-ca", "/b.pem"], ("with --tls-ca /a.pem", "with --tls-ca /b.pem")),
     ],
 )
-def test_changed_target_options_are_refused(
+def test_resume_refuses_changed_target_options(
     tmp_path: Path, original: dict[str, Any], arguments: list[str], change: tuple[str, str]
 ) -> None:
     line = refused(mysql_run(tmp_path, **original), *arguments, password="pass-word")
@@ -99,14 +99,14 @@ def test_changed_target_options_are_refused(
     assert line.endswith(f"remove {option} to resume it unchanged, or start a new run")
 
 
-def test_resuming_with_another_pooler_is_refused(tmp_path: Path) -> None:
+def test_resume_refuses_another_pooler(tmp_path: Path) -> None:
     pool = "postgresql://app@pool.example:6432/shop"
     run = on_target(tmp_path, "postgres-pooling", Access("postgresql://app:pass-word@db.example/shop", pooler_url=pool))
     line = refused(run, "--pooler", "postgresql://app@other.example:6432/shop", password="pass-word")
     assert f"with --pooler {pool}, and now it would continue with --pooler" in line
 
 
-def test_target_or_password_that_the_first_command_did_not_have_is_refused(tmp_path: Path) -> None:
+def test_resume_refuses_a_target_or_password_that_the_first_command_did_not_have(tmp_path: Path) -> None:
     line = refused(interrupted(tmp_path / "lab"), "--target", "redis://db.example/", "--allow-plain")
     assert "was started without --target; remove --target and --allow-plain to resume it" in line
     without = on_target(tmp_path / "without", "redis-tls", Access("redis://db.example/"))
@@ -148,7 +148,7 @@ def test_resume_of_a_run_by_an_older_version_requires_the_target_again(tmp_path:
     assert access_of(run, url=URL, allow_plain=True) == Access(URL, allow_plain=True)
 
 
-def test_options_that_would_change_the_plan_are_refused(tmp_path: Path) -> None:
+def test_resume_refuses_options_that_would_change_the_plan(tmp_path: Path) -> None:
     options = ["--load", "5/s", "--out", "o", "--seed", "1", "--dry-run", "--profile", "quick", "--limit", "m", "+1%"]
     message = refused(interrupted(tmp_path), *options)
     assert message.endswith("remove --limit and --load and --out and --seed and --dry-run and --profile")
@@ -174,7 +174,7 @@ def test_resume_uses_the_stored_target_options_that_are_not_given_again(tmp_path
         ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
     ],
 )
-def test_server_facts_are_compared_only_if_both_readings_have_them(found: dict[str, str], fact: str | None) -> None:
+def test_resume_compares_only_server_facts_that_both_readings_have(found: dict[str, str], fact: str | None) -> None:
     known = {"version": "17.5", "server id": "1"}
     if fact is None:
         check_identity(SHOWN, known, found)
@@ -201,7 +201,7 @@ def complete(folder: Path, **options: Any) -> Path:
     return folder / "run"
 
 
-def test_complete_run_is_refused(tmp_path: Path) -> None:
+def test_resume_refuses_a_complete_run_without_a_larger_budget(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     line = refused(run)
     assert f"{run} is complete (4 rounds); `costof show {run}` prints its answer" in line
@@ -210,7 +210,7 @@ def test_complete_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"rounds": "4"}, {"restarts": "2"}])
-def test_budget_does_not_extend_runs_with_a_fixed_number_of_rounds_or_server_starts(
+def test_larger_budget_does_not_extend_a_run_with_a_fixed_number_of_rounds_or_server_starts(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     run = complete(tmp_path, **options)
@@ -246,7 +246,7 @@ def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tm
     assert reopened(run).plan.budget_seconds == 240
 
 
-def test_complete_run_continues_with_a_larger_budget_and_half_of_the_remaining_error_rate(tmp_path: Path) -> None:
+def test_extending_a_complete_run_spends_half_of_the_remaining_statistical_error_rate(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     ledger.append(LookRecord(round=2, error_rate=0.006))

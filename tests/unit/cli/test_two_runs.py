@@ -68,14 +68,14 @@ def limited(ledger: Ledger, *limits: str) -> Result:
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
 
-def test_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
+def test_command_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
     done = limited(measured, QUERY_LABEL, "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
     assert "within: 'query on open connection' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
 
 
-def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one(measured: Ledger) -> None:
+def test_exit_status_reports_an_exceeded_limit_even_if_another_limit_is_undecided(measured: Ledger) -> None:
     middle = effect_of(analyse(measured), QUERY, "tls").ratio
     assert middle is not None
     done = limited(measured, QUERY, f"+{(middle.value - 1) * 100:.4f}%")
@@ -99,7 +99,7 @@ def test_limit_on_a_rate_is_exceeded_by_a_lower_rate(tmp_path: Path) -> None:
         assert limited(ledger, "requests a second", limit).exit_code == ends
 
 
-def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> None:
+def test_command_gate_writes_junit_and_markdown_files(measured: Ledger, tmp_path: Path) -> None:
     junit, markdown = tmp_path / "limits.xml", tmp_path / "limits.md"
     limits = ("--limit", QUERY_LABEL, "+10%", "--limit", "connect and first query", "+2%")
     assert called(gate, measured.folder, *limits, "--junit", junit, "--markdown", markdown).exit_code == 4
@@ -112,7 +112,7 @@ def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> Non
     assert "choose another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
 
 
-def test_gate_prints_each_limit_and_arm_as_json(measured: Ledger) -> None:
+def test_command_gate_prints_each_limit_and_arm_as_json(measured: Ledger) -> None:
     limits = ("--limit", QUERY, "+10%", "--limit", "connect and first query", "+2%")
     done = called(gate, measured.folder, *limits, "--json")
     assert done.exit_code == 4
@@ -131,7 +131,9 @@ def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
     assert [type(result) for case in suite for result in case.result] == [Error]
 
 
-def test_gate_uses_the_limits_of_the_study_and_of_the_options_of_the_run(tmp_path: Path, measured: Ledger) -> None:
+def test_command_gate_uses_limits_from_the_study_and_from_the_options_of_the_run(
+    tmp_path: Path, measured: Ledger
+) -> None:
     study = load_study(MONGODB).model_copy(update={"limits": {QUERY_LABEL: "+10%"}})
     plan = resolve(study, Options("quick"))
     assert [(each.metric, each.worst) for each in plan.limits] == [(QUERY, 0.1), ("wire.reused_query", 0.1)]
@@ -148,12 +150,12 @@ def test_gate_uses_the_limits_of_the_study_and_of_the_options_of_the_run(tmp_pat
         *((QUERY_LABEL, limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
-def test_invalid_limit_of_gate_is_refused(metric: str, limit: str, text: str) -> None:
+def test_invalid_limit_is_refused_by_command_gate(metric: str, limit: str, text: str) -> None:
     with pytest.raises(CostofError, match=text):
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
-def test_metric_can_be_named_by_the_label_of_older_runs() -> None:
+def test_metric_of_a_limit_can_be_given_by_the_label_that_older_runs_used() -> None:
     older, present = (parse_limits(load_study(MONGODB), [(name, "+10%")]) for name in ("reused query", QUERY_LABEL))
     assert older == present != []
 
@@ -214,7 +216,7 @@ def test_cost_whose_interval_includes_0_is_not_compared_between_runs(cores: dict
     assert (change.change, change.verdict, verdict_words(change)) == (None, None, "too uncertain")
 
 
-def test_compare_with_limits_exits_like_gate(costs: Path) -> None:
+def test_command_compare_with_limits_has_the_same_exit_statuses_as_command_gate(costs: Path) -> None:
     for second, limit, ends in (("dearer", "+40%", 0), ("dearer", "+5%", 4), ("same", "+0%", 3)):
         assert called(compare, costs / "first", costs / second, "--limit", HEADLINE, limit).exit_code == ends
     error = refused(compare, costs / "first", costs / "same", "--limit", HEADLINE, "+1ms")
@@ -320,7 +322,7 @@ def test_differences_in_arms_and_in_the_number_of_records_are_reported(tmp_path:
     ]
 
 
-def test_server_versions_are_found_among_the_facts_that_older_runs_recorded() -> None:
+def test_server_versions_are_read_from_the_facts_that_older_runs_recorded() -> None:
     facts = {"kernel": "6.1", "load before": "0.1", "postgres": "17.5", "topology": "one server", "scale": "32"}
     assert server_versions(EnvironmentRecord(started="", facts=facts)) == {"postgres": "17.5"}
     assert server_versions(EnvironmentRecord(started="", facts={"cores": 2})) == {}
@@ -390,7 +392,7 @@ def series_of(folder: Path, runs: Runs, *options: object) -> list[dict[str, Any]
     return all_series
 
 
-def test_history_writes_table_page_and_json(tmp_path: Path) -> None:
+def test_history_writes_a_table_a_page_and_json(tmp_path: Path) -> None:
     truth = Truth({("wire_query", "tls"): 1.3})
     made(tmp_path, {f"run-{number}": (plan_of(MONGODB, seed=number), truth) for number in range(3)})
     (tmp_path / "runs" / "no-run").mkdir()

@@ -134,7 +134,7 @@ def test_every_property_is_translated_for_the_engine() -> None:
     assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in translations.values()}
 
 
-def test_threads_target_and_limits_set_the_size_and_the_rate_of_the_job() -> None:
+def test_thread_count_target_rate_and_limits_of_ycsb_set_the_size_and_rate_of_the_job() -> None:
     job = job_for(
         "run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2"
     )
@@ -195,7 +195,7 @@ def test_core_workload_is_accepted_by_each_of_its_three_names(name: str) -> None
     assert job_for("run", f"workload={name}") == job_for("run")
 
 
-def test_properties_without_effect_and_unknown_ones_are_separated() -> None:
+def test_known_properties_without_effect_and_unknown_properties_are_listed_separately() -> None:
     properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
     assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
 
@@ -220,7 +220,9 @@ def test_properties_without_effect_and_unknown_ones_are_separated() -> None:
         ("mongodb", {"mongodb.password": "s3cret"}, "by -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
     ],
 )
-def test_go_ycsb_names_are_refused_with_replacements(binding: str, properties: dict[str, str], text: str) -> None:
+def test_names_that_only_go_ycsb_knows_are_refused_with_a_suggestion(
+    binding: str, properties: dict[str, str], text: str
+) -> None:
     with pytest.raises(CostofError) as caught:
         check_names(binding, properties)
     assert caught.value.problem is ErrorText.YCSB_GO_NAMES
@@ -228,7 +230,7 @@ def test_go_ycsb_names_are_refused_with_replacements(binding: str, properties: d
     assert "s3cret" not in str(caught.value)
 
 
-def test_go_ycsb_names_for_other_databases_are_accepted() -> None:
+def test_properties_named_as_in_go_ycsb_for_another_database_are_accepted() -> None:
     check_names("redis", {"redis.password": "p", "redis.db": "0", "mongodb.url": "x"})
     check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 

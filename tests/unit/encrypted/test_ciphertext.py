@@ -105,7 +105,7 @@ def test_ciphertext_with_any_flipped_bit_is_refused(
 
 
 @given(ALGORITHMS, st.binary(max_size=60), st.integers(0, 2**32 - 1), st.binary(min_size=32, max_size=32))
-def test_ciphertext_of_another_column_key_session_or_key_number_is_refused(
+def test_ciphertext_is_refused_if_the_session_the_column_the_key_or_the_key_number_differs(
     algorithm: Algorithm, text: bytes, number: int, salt: bytes
 ) -> None:
     key, sealed = bytes(16), seal(algorithm, bytes(16), 7, b"column", text)
@@ -120,14 +120,14 @@ def test_ciphertext_of_another_column_key_session_or_key_number_is_refused(
 
 
 @given(ALGORITHMS, st.binary(max_size=80))
-def test_arbitrary_bytes_are_refused(algorithm: Algorithm, sealed: bytes) -> None:
+def test_arbitrary_bytes_are_refused_as_ciphertext(algorithm: Algorithm, sealed: bytes) -> None:
     for value in (sealed, bytes([algorithm.value]) + sealed):
         with pytest.raises(RefusedError):
             opening(algorithm).open(b"column", value)
 
 
 @given(COUNTING, KEYS, st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=6))
-def test_ciphertexts_with_repeated_or_earlier_counts_are_refused(
+def test_ciphertext_is_refused_if_its_counter_repeats_or_decreases(
     algorithm: Algorithm, data_key: bytes, counts: list[int]
 ) -> None:
     reader, highest = opening(algorithm, data_key), -1
@@ -159,7 +159,7 @@ def envelope_of(number: int, data_key: bytes) -> Envelope:
     return Envelope(Algorithm.AES_128_GCM, OriginalType(45, 64, 0xFD, 0, 0), "app", number, wrapped)
 
 
-def test_session_accepts_the_next_key_and_refuses_earlier_ones() -> None:
+def test_session_accepts_the_next_data_key_and_refuses_earlier_data_keys() -> None:
     keys = SessionKeys(KeyRing(MASTER_KEYS), SALT)
     first = keys.opener(envelope_of(3, b"1" * 16))
     assert keys.opener(envelope_of(3, b"1" * 16)) is first

@@ -103,7 +103,7 @@ def test_changed_data_raises_one_error_without_values(name: str, cursor: type[Cu
     assert not connection.open
 
 
-def test_missing_master_key_is_named() -> None:
+def test_error_names_the_missing_master_key() -> None:
     with pytest.raises(encrypted.EncryptionError, match="master key 'app', which is not in master_keys"):
         everything(opened({"other": MASTER_KEYS["app"]}).cursor(), f"sent {TEXT_CASES[0]}")
 
@@ -140,7 +140,7 @@ def test_answer_replayed_within_one_session_is_refused(connection: encrypted.Con
     assert not connection.open
 
 
-def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
+def test_next_result_is_decrypted_even_if_rows_of_the_previous_result_were_not_fetched() -> None:
     """Each ciphertext contains a count. Rows that are never fetched are not decrypted, so their counts are skipped."""
     case = CASES["sm4-gcm, lengths"]
     definitions, rows = packets(case["definitions"]), packets(case["rows"])
@@ -180,7 +180,7 @@ def test_lost_connection_can_be_reopened() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_required_column_must_be_named_database_table_column(wrong: Any) -> None:
+def test_setting_must_be_encrypted_accepts_only_names_of_the_form_database_table_column(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)
@@ -192,7 +192,7 @@ def opaque() -> ResultSet:
     return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 
 
-def test_ciphertext_that_cannot_be_decrypted_does_not_satisfy_must_be_encrypted() -> None:
+def test_undecryptable_value_is_refused_in_a_column_listed_in_setting_must_be_encrypted() -> None:
     """The server could have sent any bytes instead of a ciphertext. (The test vectors cover plaintext columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()

@@ -143,7 +143,7 @@ def test_sysbench_reads_its_password_from_a_pipe() -> None:
     assert (settings.files, environment(settings)) == ({}, {"SYSBENCH_PASSWORD": WITHOUT_BLANKS})
 
 
-def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> None:
+def test_redis_benchmark_is_given_only_a_password_that_other_users_may_see() -> None:
     words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500, 20.0)))
     assert words == (
         f"--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 400 -r 500 -d 1024 --user visible -a shown -3 --tls --cacert {CA}"
@@ -179,7 +179,7 @@ def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_settings_of_a_load_generator_hide_secrets_and_its_headline_figures_can_be_parsed(name: str) -> None:
+def test_load_generator_settings_show_no_secret_and_every_headline_figure_is_parsed(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
     shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
@@ -189,7 +189,7 @@ def test_settings_of_a_load_generator_hide_secrets_and_its_headline_figures_can_
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
-def test_study_measured_by_pgbench_has_the_figures_that_pgbench_prints_as_metrics() -> None:
+def test_figures_that_pgbench_prints_become_metrics_of_a_study_measured_by_pgbench() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline
@@ -211,7 +211,7 @@ def test_load_generator_runs_the_test_and_opens_the_connections_that_the_study_n
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_each_study_names_tests_and_services_that_its_clients_know(study: str) -> None:
+def test_each_study_uses_only_tests_and_services_that_its_load_generators_support(study: str) -> None:
     for name, use in load_study(study).clients.items():
         assert resolve(load_study(study), Options("quick", client=name)).client == name
         assert client(name).test(use.test).headline
@@ -234,7 +234,7 @@ def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
     assert caught.value.problem is error
 
 
-def test_unknown_test_in_a_study_is_reported() -> None:
+def test_error_for_an_unknown_load_generator_test_suggests_the_nearest_name() -> None:
     study = load_study("mariadb-durability")
     use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
     changed = study.model_copy(update={"clients": {"sysbench": use}})
@@ -251,7 +251,7 @@ def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyP
     assert caught.value.problem is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_figure_of_a_command_does_not_mention_the_wire_or_an_application() -> None:
+def test_sentence_about_a_figure_printed_by_a_command_does_not_end_with_on_the_wire() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

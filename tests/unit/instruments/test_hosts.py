@@ -80,7 +80,7 @@ def test_merged_answer_of_hosts_equals_the_answer_of_one_host_with_all_operation
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_merged_answer_adds_up_errors_of_a_class_and_names_each_process_left_running_once() -> None:
+def test_merged_answer_of_hosts_sums_equal_errors_and_lists_each_leftover_process_once() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -120,7 +120,7 @@ def ready(detail: str | None = None) -> Ready:
         ([None, None], "h:1", None),
     ],
 )
-def test_error_of_an_arm_names_the_host_that_cannot_reach_it_if_another_host_can(
+def test_error_of_an_arm_names_the_host_if_only_some_hosts_cannot_reach_the_server(
     details: list[str | None], server: str | None, detail: str | None
 ) -> None:
     (arm,) = merged_ready(dict(zip(NAMES, map(ready, details), strict=False))).arms
@@ -286,7 +286,7 @@ def test_ray_actor_does_not_run_a_damaged_engine() -> None:
     assert "does not run from memory" in host.start(engine, hashlib.sha256(engine).hexdigest())["failed"]
 
 
-def test_rates_that_commands_report_on_hosts_are_added_and_other_figures_averaged() -> None:
+def test_rates_of_commands_on_several_hosts_are_added_and_all_other_figures_are_averaged() -> None:
     host_figures = [{"rps": 100.5, "p99_ms": 2.0, "peak_memory": 7.0}, {"rps": 200.0, "p99_ms": 4.0}]
     figures = {"rps": 300.5, "p99_ms": 3.0, "peak_memory": 7.0}
     assert merged_figures(host_figures, ["rps"]) == figures
@@ -330,7 +330,7 @@ def test_requested_rate_is_divided_among_hosts() -> None:
     assert service.commands() == ["off: run load 100", "on: run load 100"]
 
 
-def test_before_commands_are_rejected_with_several_hosts() -> None:
+def test_setting_before_of_a_level_is_rejected_with_several_hosts() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
@@ -408,7 +408,7 @@ def test_round_in_which_a_host_was_lost_is_discarded(tmp_path: Path) -> None:
     assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
 
 
-def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
+def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_were_left_out(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=2)
     ledger.append(LostRecord(host="load-2", round=2, rest=2, detail="it does not answer"))
     warnings = build_core(read_run(ledger), "run").warnings

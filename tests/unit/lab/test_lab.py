@@ -41,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_that_the_lab_runs_to_its_end_does_not_count_as_dead(running: Lab) -> None:
+def test_program_that_the_lab_waits_for_does_not_count_as_crashed(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -61,7 +61,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_end_of_a_lab_removes_its_folders_and_processes_in_new_sessions() -> None:
+def test_end_of_a_lab_removes_its_folders_and_kills_processes_that_started_a_new_session() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # Three processes are expected: the shell, the shell under setsid, and sleep.
@@ -122,7 +122,7 @@ def test_mariadbd_ignores_configuration_files_of_the_system_and_reports_its_sett
 
 
 @pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
-def test_system_tables_are_found_under_the_file_names_of_mysql_and_mariadb(prefix: str, tmp_path: Path) -> None:
+def test_files_of_system_tables_may_have_the_names_of_mysql_or_of_mariadb(prefix: str, tmp_path: Path) -> None:
     folder = tmp_path / "share/mariadb"
     folder.mkdir(parents=True)
     files = [folder / f"{prefix}_system_tables.sql", folder / f"{prefix}_system_tables_data.sql"]
@@ -150,7 +150,7 @@ def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Pa
     assert newer == configuration + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
 
 
-def test_tunnel_ignores_configuration_agent_and_keys_of_the_user(lab: Lab, tmp_path: Path) -> None:
+def test_ssh_tunnel_ignores_the_users_configuration_file_and_ssh_agent(lab: Lab, tmp_path: Path) -> None:
     ends = ("127.0.0.8", 3306), ("127.0.0.9", 3306)
     server = openssh.SshServer(lab, "127.0.0.9")
     argv = server.tunnel_command_line(Path("/usr/bin/ssh"), "aes256-ctr", *ends, tmp_path / "control")
@@ -170,7 +170,7 @@ def test_tunnel_ignores_configuration_agent_and_keys_of_the_user(lab: Lab, tmp_p
         ("sshd", "openssh-server", openssh.find_sshd),
     ],
 )
-def test_missing_program_is_reported_with_its_package_and_invalid_path_with_its_variable(
+def test_error_names_the_package_of_a_missing_program_or_the_variable_with_an_invalid_path(
     name: str, package: str, find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variable = f"COSTOF_{name.upper()}"
@@ -287,7 +287,7 @@ def test_cgroup_quota_and_period_give_the_requested_cpu_share(cores: float) -> N
     assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
 
 
-def test_cgroup_folders_of_both_versions_are_found(tmp_path: Path) -> None:
+def test_cgroup_folders_of_version_1_and_of_version_2_are_located(tmp_path: Path) -> None:
     mounts, folder = tmp_path / "mounts", Path("/sys/fs/cgroup/cpu,cpuacct")
     joint = f"cgroup {folder} cgroup rw,cpu,cpuacct 0 0\n"
     mounts.write_text(f"proc /proc proc rw 0 0\n{joint}")

@@ -67,7 +67,7 @@ def repository(jar: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_release_is_fetched_and_found_by_its_series(
+def test_release_is_fetched_and_then_located_by_its_version_series(
     release: Release, jar: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CostofError, match="tool@18 has not been fetched; run `costof fetch tool@18`"):
@@ -82,7 +82,7 @@ def test_release_is_fetched_and_found_by_its_series(
     assert release.locate() == f"18.1 at {path}"
 
 
-def test_release_with_another_hash_is_refused_and_nothing_is_left(
+def test_release_with_a_wrong_hash_is_refused_and_leaves_no_file(
     release: Release, jar: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with repository(jar + b"more", monkeypatch), pytest.raises(FetchError, match=r"has SHA-256 \w{64}, not \w{64}"):
@@ -119,7 +119,7 @@ def test_only_the_named_files_of_a_folder_are_unpacked(tmp_path: Path) -> None:
     assert {path.name for path in files} == {"toold", "sql"}
 
 
-def test_users_own_build_is_found_by_its_folder(tmp_path: Path) -> None:
+def test_users_own_build_is_located_by_the_path_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "tool").write_bytes(PROGRAM)
     with pytest.raises(CostofError) as caught:
         find_release(str(tmp_path), "tool", {})
@@ -128,12 +128,12 @@ def test_users_own_build_is_found_by_its_folder(tmp_path: Path) -> None:
     assert find_release(str(tmp_path), "tool", {}) == (tmp_path / "tool").resolve()
 
 
-def test_unknown_version_is_reported_with_the_known_ones(release: Release) -> None:
+def test_error_for_an_unknown_version_lists_the_known_versions(release: Release) -> None:
     with pytest.raises(CostofError, match=r"no tool of version '9' \(choose from: 18, or give the absolute path"):
         find_release("9", "tool", {"18": release})
 
 
-def test_private_release_is_copied_for_other_users(tmp_path: Path) -> None:
+def test_program_in_a_private_folder_is_copied_so_that_other_users_can_run_it(tmp_path: Path) -> None:
     program = tmp_path / "private" / "release" / "bin" / "tool"
     program.parent.mkdir(parents=True)
     program.write_bytes(PROGRAM)
@@ -146,7 +146,7 @@ def test_private_release_is_copied_for_other_users(tmp_path: Path) -> None:
     assert copy.parent.stat().st_mode & 0o005 == 0o005
 
 
-def test_fetch_names_the_artifact_of_each_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_of_fetch_lists_the_artifact_of_each_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     names = sorted(fetchable_releases())
     result = CliRunner().invoke(fetch, [*names, "--dry-run"], catch_exceptions=False)

@@ -36,7 +36,7 @@ def plan_of(settings: ServiceSettings) -> Plan:
 
 
 @pytest.mark.parametrize("settings", [MYSQL, MONGODB, HTTP])
-def test_secrets_appear_only_in_lines_for_instruments_and_never_in_errors(settings: ServiceSettings) -> None:
+def test_secrets_appear_only_in_messages_to_measuring_processes_and_never_in_errors(settings: ServiceSettings) -> None:
     plan = plan_of(settings)
     assert SECRET in line({"plan": plan}).decode()
     shown = [plan.model_dump_json(), str(plan.model_dump()), str(plan.model_dump(mode="json")), repr(plan), str(plan)]
@@ -64,7 +64,7 @@ def test_printed_form_of_a_parsed_url_contains_no_password() -> None:
         assert SECRET not in repr(parsed) + str(parsed)
 
 
-def test_message_to_an_instrument_omits_settings_without_a_value() -> None:
+def test_message_to_a_measuring_process_omits_settings_without_a_value() -> None:
     plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
     assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]
@@ -153,7 +153,7 @@ def test_engine_is_found_where_the_installer_put_it(
     assert engine_path() == path
 
 
-def test_variable_costof_engine_has_precedence_over_the_installed_engine(
+def test_environment_variable_costof_engine_has_precedence_over_the_installed_engine(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, installed = program(alone / "another"), program(alone / "interpreter" / "costof-engine")

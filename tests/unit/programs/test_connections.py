@@ -108,7 +108,7 @@ AZURE = "mongodb://acc:S3cret==@acc.mongo.cosmos.azure.com:10255/?ssl=true&repli
 
 
 @pytest.mark.parametrize("options", ["&appName=@acc@", "&appName=@acc@&maxIdleTimeMS=120000", "&appName=a@"])
-def test_at_sign_in_an_option_does_not_end_the_login(options: str) -> None:
+def test_at_sign_in_a_url_option_does_not_end_the_login(options: str) -> None:
     url = mongodb(AZURE + options)
     assert url.addresses == ["acc.mongo.cosmos.azure.com:10255"]
     assert (url.username, url.password) == ("acc", SecretStr("S3cret=="))
@@ -150,7 +150,7 @@ def test_error_in_a_url_is_reported_without_its_secrets(url: str, message: str) 
     "properties",
     [{"mongodb.url": "mongodb://h/?w=0"}, {"mongodb.url": "mongodb://h/", "mongodb.writeConcern": "unacknowledged"}],
 )
-def test_unacknowledged_writes_are_refused_with_an_alternative(properties: dict[str, str]) -> None:
+def test_error_for_unacknowledged_writes_suggests_another_write_concern(properties: dict[str, str]) -> None:
     with pytest.raises(CostofError, match=r"with w=0 the server does not answer writes.*write w=1 or w=majority"):
         MongodbDatabase(properties, "t")
 
@@ -173,7 +173,7 @@ def test_tls_is_required_if_the_url_requests_it_or_a_ca_file_is_set(url: str, tl
     assert "?" in url or parse(url, ca_file=Path("/ca.pem")).tls
 
 
-def test_two_explicit_passwords_are_refused_and_a_password_in_the_environment_is_used_last() -> None:
+def test_explicit_password_overrides_the_environment_and_a_second_explicit_one_is_refused() -> None:
     explicit = Password(SecretStr("explicit"), explicit=True)
     ambient = Password(SecretStr("ambient"), explicit=False)
     assert mysql("mysql://u@h/", password=explicit).password.get_secret_value() == "explicit"
@@ -223,7 +223,7 @@ def test_one_mongodb_address_that_answers_is_enough() -> None:
     listener.wait()
 
 
-def test_process_that_made_a_marker_is_alive_only_if_pid_and_start_time_match() -> None:
+def test_process_counts_as_alive_only_if_pid_and_start_time_match() -> None:
     here = Maker.this_process()
     assert here.is_alive() is True
     assert here.model_copy(update={"started": here.started - 1}).is_alive() is False
@@ -231,7 +231,7 @@ def test_process_that_made_a_marker_is_alive_only_if_pid_and_start_time_match() 
     assert here.model_copy(update={"machine": "another"}).is_alive() is None
 
 
-def test_marker_with_invalid_table_names_or_unknown_fields_is_invalid() -> None:
+def test_ownership_marker_with_invalid_table_names_or_unknown_fields_is_rejected() -> None:
     content = {"run": "r", "maker": Maker.this_process().model_dump(), "made_database": True}
     assert read_marker({**content, "tables": ["usertable"]}) is not None
     for table in ("x`,`mysql`.`user", "", "a b", "a\n"):
@@ -239,7 +239,7 @@ def test_marker_with_invalid_table_names_or_unknown_fields_is_invalid() -> None:
     assert read_marker({**content, "tables": [], "more": 1}) is None
 
 
-def test_clean_refuses_url_of_an_unknown_scheme(tmp_path: Path) -> None:
+def test_command_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> None:
     done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
     assert done.status == EXIT_USAGE
     assert "S3cret" not in done.err

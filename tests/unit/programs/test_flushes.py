@@ -35,7 +35,7 @@ def test_number_of_flushes_that_contradicts_the_configuration_is_a_mismatch(
     assert (expected or "") in (found or "")
 
 
-def test_flushes_must_fit_the_commits_that_a_load_generator_reports() -> None:
+def test_number_of_flushes_must_fit_the_number_of_commits_that_a_load_generator_reports() -> None:
     counts = {REPORTED: COMMITS}
     measured = Slice(1, 1.0, {"command": phase_of(1000.0, 1)}, {}, {}, counts=counts)
     answer = answer_of(measured, "client", "arm").model_copy(update={"figures": {"latency_ms": 8.0}})

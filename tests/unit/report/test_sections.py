@@ -89,7 +89,7 @@ def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a
     assert text.count("Little's law") == 1
 
 
-def test_workers_that_wait_for_the_origin_have_no_limiting_program_and_no_capacity() -> None:
+def test_workers_that_wait_for_the_origin_server_have_no_limiting_program_and_no_capacity() -> None:
     result = fake_result(LOOPS, Waiting())
     assert {loops(result)[name].limit for name in ARMS} == {None}
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
@@ -127,7 +127,7 @@ def predicted(result: Result, metric: str) -> PredictedEffect:
         ("cat seconds", False, "other programs (including your own servers, if they run on it)"),
     ],
 )
-def test_busy_machine_check_mentions_own_servers_unless_their_cpu_time_is_known(
+def test_busy_machine_check_mentions_the_users_servers_unless_their_cpu_time_is_known(
     tmp_path: Path, server_cpu: str | None, loopback: bool, programs: str
 ) -> None:
     own = plan().model_copy(update={"target_options": TargetOptions(server_cpu=server_cpu)})
@@ -160,7 +160,7 @@ def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> Non
         plan_of(HTTP, "quick", "distance=far", target="https://h/")
 
 
-def test_prediction_at_a_load_equals_the_measurement_of_a_lab_at_that_distance() -> None:
+def test_prediction_for_a_distance_at_a_load_equals_the_lab_measurement_at_the_same_distance() -> None:
     measured = fake_result(plan("distance=2", target=None), AtLoad(), noise=Noise(0.01))
     for metric, (control, arm) in ((CONNECTION, CONNECT), (QUERY, LATER)):
         effect, there = predicted(result_of("distance=2", AtLoad()), metric), effect_of(measured, metric, "tls")
@@ -173,7 +173,7 @@ def test_prediction_at_a_load_equals_the_measurement_of_a_lab_at_that_distance()
         assert effect.ratio.value == pytest.approx(there.ratio.value, rel=0.01)
 
 
-def test_prediction_adds_only_the_round_trip_time_that_exceeds_the_measured_one() -> None:
+def test_prediction_does_not_add_the_round_trip_time_that_was_already_measured() -> None:
     result = result_of("distance=2", FAR_AWAY)
     assert result.sections.predicted.here_ms == pytest.approx(0.5, rel=0.02)
     # One more round trip of 2 ms, of which 0.5 ms were measured already.
@@ -253,7 +253,7 @@ def test_prediction_for_the_measured_distance_is_the_measurement() -> None:
     assert time_at(time, 4, link, link) == time
 
 
-def test_volume_of_the_log_is_given_for_the_load_or_for_a_usual_rate() -> None:
+def test_log_volume_is_given_at_the_rate_of_the_load_or_at_1000_operations_a_second() -> None:
     usual = fake_result(plan_of(POSTGRES_AUDIT), AuditTruth(), "run")
     texts = [text for text in sentence_texts(usual.answer, "answer") if "to the log" in text]
     what = "An audit of all statements adds 172 B to the log for each operation (point selects on 1 connection)"

@@ -54,7 +54,7 @@ def everywhere() -> Result:
     return fake_result(plan_of(TRANSPORT, "default", f"distance={','.join(DISTANCES)}"), TransportTruth(), rounds=12)
 
 
-def test_cost_model_finds_the_simulated_parameters_and_predicts_far_distances() -> None:
+def test_cost_model_estimates_the_simulated_parameters_and_predicts_costs_at_far_distances() -> None:
     model = everywhere().sections.cost_model
     assert everywhere().distances == DISTANCES
     costs = {(cost.protection, cost.operation): cost for cost in model.operations}
@@ -72,7 +72,7 @@ def test_cost_model_finds_the_simulated_parameters_and_predicts_far_distances() 
     assert max(abs(prediction.error) for prediction in far) < 0.001, "the configured round-trip times are 0.5 % off"
 
 
-def test_cost_model_from_a_far_link_subtracts_the_measured_round_trip_time() -> None:
+def test_cost_model_fitted_at_a_far_distance_subtracts_the_measured_round_trip_time() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=us-us")
     model = fake_result(plan, TransportTruth(), rounds=12, noise=Noise(0.0001)).sections.cost_model
     own = next(c.own_ms for c in model.operations if c.protection == "tls" and c.operation == "connection")
@@ -125,7 +125,7 @@ def test_arm_that_is_lost_during_the_run_has_an_error_and_the_run_is_complete(tm
     assert result.partial is None
 
 
-def test_killed_run_is_partial_or_an_error_if_nothing_was_measured(tmp_path: Path) -> None:
+def test_killed_run_has_a_partial_report_or_an_error_if_nothing_was_measured(tmp_path: Path) -> None:
     ledger = Ledger.create(LAN, tmp_path / "run")
     with pytest.raises(CostofError) as caught:
         analyse(ledger)
@@ -210,13 +210,13 @@ def test_duration_of_a_burst_of_connections_is_predicted_for_other_numbers_of_co
         assert check.predicted_seconds.value == pytest.approx(truth_of(name).burst_ms / 1e3, rel=0.02)
 
 
-def test_shares_of_throttling_and_steal_match_the_simulation() -> None:
+def test_shares_of_throttled_and_stolen_cpu_time_match_the_simulation() -> None:
     cpu = next(each for each in balanced().cpu if (each.workload, each.arm) == ("request", "balancer"))
     assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth_of("balancer").cores, abs=0.02)
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_contexts_are_described_in_words_and_have_only_the_figures_published_for_them() -> None:
+def test_factors_of_an_arm_are_described_in_words_and_published_figures_belong_to_one_arm() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -338,7 +338,7 @@ def test_answer_has_the_costs_of_the_gateway_and_of_the_most_expensive_encryptio
     assert any(text.startswith("Encrypting 100 % of the columns lowers ") for text in texts)
 
 
-def test_tables_by_number_of_terminals_have_published_figures(encrypted: Result) -> None:
+def test_tables_of_results_by_number_of_terminals_contain_published_figures(encrypted: Result) -> None:
     tables = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
     assert [each.title.partition(":")[0] for each in tables] == ["no gateway", *SHARES]
     rows = [[spaced(cell.text) for cell in row.cells] for row in tables[1].rows]
@@ -369,7 +369,7 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_answer_says_that_an_arm_with_the_replication_tree_of_the_control_makes_no_difference() -> None:
+def test_answer_names_arms_whose_replication_tree_equals_the_tree_of_the_control() -> None:
     result = replicated("published")
     text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
@@ -397,7 +397,7 @@ def test_figures_reported_by_the_servers_are_metrics() -> None:
     ]
 
 
-def test_report_of_a_target_compares_write_concerns_without_recommending_a_replication_tree() -> None:
+def test_report_on_a_users_replica_set_compares_write_concerns_and_recommends_no_replication_tree() -> None:
     result = replicated(target="mongodb://h")
     (text,) = sentence_texts(result.answer, "answer")
     assert "Write concern majority" in text

@@ -41,7 +41,9 @@ def upgrade_of(result: Result) -> Upgrade:
     return upgrade
 
 
-def test_known_change_between_versions_is_found_on_every_arm_and_only_in_its_metric(result: Result) -> None:
+def test_simulated_change_between_versions_is_detected_on_every_arm_and_only_in_the_changed_metric(
+    result: Result,
+) -> None:
     changes = {(each.metric, each.before): each for each in upgrade_of(result).changes}
     for arm in ("plain", "tls"):
         change = changes[QUERY, arm]

@@ -19,12 +19,12 @@ def run_with(*records: MemoryRecord) -> Run:
     return replace(Run(plan=plan), memory=[*records])
 
 
-def test_steps_open_1000_connections_in_growing_numbers() -> None:
+def test_memory_is_measured_in_growing_steps_that_open_1000_connections_in_total() -> None:
     assert [10, 90, *[100] * 9] == STEPS
     assert sum(step_sizes(100)) == 100
 
 
-def test_memory_of_a_connection_and_its_interval_leave_out_the_first_step() -> None:
+def test_memory_of_a_connection_is_estimated_without_the_first_step() -> None:
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, pooler=1_000)))
     assert memory is not None
     plain, tls = memory.arms
@@ -63,7 +63,7 @@ def test_arm_with_too_few_steps_for_an_interval_has_no_figure_and_a_reason() -> 
     assert memory.arms[1].missing == "an interval needs 5 steps after the first ones, and there are 2"
 
 
-def test_idle_connections_are_opened_only_on_the_nearest_arms_and_not_on_copies() -> None:
+def test_idle_connections_are_opened_only_at_the_nearest_distance_and_not_on_copies_of_the_control() -> None:
     plan = plan_of("redis-tls", "quick", "transport=plain,tls", "distance=lan,us-eu")
     idle = idle_plan(plan.model_copy(update={"memory": 1_000}))
     assert {arm.levels["distance"] for arm in idle.arms} == {"lan"}

@@ -50,7 +50,7 @@ EVERY_SECTION = (HTTP, ENCRYPTION, REPLICATION)
     "study",
     [pytest.param(name, marks=[] if name in EVERY_SECTION else pytest.mark.slow) for name in study_names()],
 )
-def test_analysis_of_a_study_finds_the_simulated_cost_of_its_first_arm_and_no_cost_of_others(study: str) -> None:
+def test_analysis_detects_a_cost_only_for_the_protection_with_a_simulated_cost(study: str) -> None:
     plan = plan_of(study)
     costly = plan.protected[0].protection
     truth = Truth({(workload, costly): 1.5 for workload in plan.study.workloads})
@@ -88,7 +88,7 @@ def test_metric_that_is_always_0_on_the_control_has_a_verdict(value: float, verd
         ("http", None),
     ],
 )
-def test_rate_of_a_count_sums_all_counts_with_its_name_as_prefix(phase: str, per_second: float | None) -> None:
+def test_rate_of_a_count_sums_the_counts_of_its_subcategories(phase: str, per_second: float | None) -> None:
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")
@@ -165,7 +165,7 @@ def test_round_with_a_clock_jump_is_discarded(quiet: Slices) -> None:
 @pytest.mark.parametrize(
     ("rounds", "words"), [(FEWEST_ROUNDS, "discarded"), (FEWEST_ROUNDS - 1, "disturbed"), (None, "")]
 )
-def test_check_of_a_quiet_machine_names_a_disturbed_round(
+def test_report_of_a_quiet_machine_says_how_many_rounds_were_disturbed(
     quiet: Slices, tmp_path: Path, rounds: int | None, words: str
 ) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=1)
@@ -269,11 +269,11 @@ def coverage(starts: int, rounds: int, *, over_starts: bool = True) -> float:
 
 
 @pytest.mark.parametrize(("starts", "rounds"), [(5, 6), pytest.param(10, 12, marks=pytest.mark.slow)])
-def test_interval_over_starts_covers_the_truth_in_95_percent_of_runs(starts: int, rounds: int) -> None:
+def test_interval_over_server_starts_contains_the_truth_in_95_percent_of_runs(starts: int, rounds: int) -> None:
     assert coverage(starts, rounds) == pytest.approx(0.95, abs=0.025)
 
 
-def test_interval_over_rounds_instead_of_starts_has_too_little_coverage() -> None:
+def test_interval_over_rounds_instead_of_server_starts_contains_the_truth_in_too_few_runs() -> None:
     """This shows that the previous test would detect a wrong interval."""
     assert coverage(5, 30, over_starts=False) < 0.7
 
@@ -345,7 +345,7 @@ def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
     assert any(warning.startswith("only 3 starts") for warning in result.warnings)
 
 
-def test_run_without_one_of_its_planned_starts_of_the_servers_is_partial(tmp_path: Path) -> None:
+def test_run_that_lacks_a_planned_start_of_the_servers_is_partial(tmp_path: Path) -> None:
     plan = with_only(plan_of(MONGODB, restarts="3"), "wire_query")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
@@ -514,7 +514,7 @@ def curve_sentence(result: Result) -> str:
     return text
 
 
-def test_curve_of_a_cost_that_few_operations_pay_rises_at_high_percentiles() -> None:
+def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_curve() -> None:
     result = misleading(FewPay(), rounds=30)
     (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
     at = {point.percentile: point for point in curve.points}
@@ -537,11 +537,11 @@ def test_curve_of_a_cost_that_few_operations_pay_rises_at_high_percentiles() -> 
         (LONG_TAIL, "at p99.3: no single cost fits all operations"),
     ],
 )
-def test_sentence_about_a_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
     assert text in curve_sentence(misleading(truth, rounds=30))
 
 
-def test_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
+def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
         "The cost at each percentile of 'query on open connection' on the wire is not shown with 'tls' (180 "

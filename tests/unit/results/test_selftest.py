@@ -114,7 +114,7 @@ def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
         (0.01, False, Verdict.COSTS, Outcome.RIGHT),
     ],
 )
-def test_verdict_on_a_known_cost_is_judged_by_its_size(
+def test_selftest_judges_a_verdict_by_the_size_of_the_known_cost(
     ratio: float, large: bool, verdict: Verdict, expected: Outcome
 ) -> None:
     interval = Estimate(value=ratio, low=0.0, high=1.0, rounds=20)

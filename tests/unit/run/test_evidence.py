@@ -93,7 +93,7 @@ def test_server_may_count_several_connections_for_each_client_of_an_application_
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_cipher_suite_other_than_that_of_the_arm_is_a_mismatch(
+def test_cipher_suite_that_differs_from_the_suite_of_the_arm_is_a_mismatch(
     suite: str, protocol: str, cipher: str, message: str | None
 ) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
@@ -107,7 +107,7 @@ def test_server_may_count_unfinished_connections_of_each_worker(connections: int
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])
-def test_server_may_count_failed_connections_in_addition(connections: int, passes: bool) -> None:
+def test_server_may_also_count_connections_that_failed(connections: int, passes: bool) -> None:
     failed = answer(**EVIDENCE).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
     assert (mismatch(TLS, "wire", failed, increase(connections, v3=connections)) is None) == passes
 
@@ -125,7 +125,7 @@ def test_slice_without_operations_is_not_a_mismatch() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), increase(0)) is None
 
 
-def test_change_of_a_counter_is_unknown_unless_both_readings_have_it() -> None:
+def test_change_of_a_counter_is_unknown_unless_it_was_read_before_and_after() -> None:
     assert increase(9, v3=4).since(increase(5, v3=2)) == increase(4, v3=2)
     assert Counters().since(increase(5, v3=2)) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)

@@ -117,7 +117,7 @@ def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, 
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
-def test_plan_for_the_engine_has_another_seed_in_each_start_of_the_servers(
+def test_plan_for_the_engine_has_a_different_seed_for_each_start_of_the_servers(
     tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     plan = plan_of("mysql-transport")
@@ -153,7 +153,7 @@ def test_arms_with_the_same_tls_library_share_an_engine_process(tmp_path: Path, 
     ("library", "versions"),
     [("openssl-3.5", {"OpenSSL": "3.50.1"}), ("openssl-3.5", {"OpenSSL": "3.0.19"}), ("aws-lc", {"OpenSSL": "3.0.19"})],
 )
-def test_engine_with_another_library_than_its_arms_need_is_refused(
+def test_engine_is_refused_if_its_tls_library_differs_from_the_library_of_its_arms(
     library: str,
     versions: dict[str, str],
     tmp_path: Path,

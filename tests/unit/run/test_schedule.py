@@ -85,7 +85,7 @@ def test_round_measures_every_arm_once_in_an_order_determined_by_the_seed() -> N
     assert [key.workload for key in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in ARMS]
 
 
-def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> None:
+def test_control_and_its_copy_swap_roles_at_random_but_equally_often() -> None:
     schedule, control = Schedule(PLAN), PLAN.controls[0]
     copies = [control.name, PLAN.replicate(control).name]
     first = []
@@ -101,7 +101,7 @@ def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> N
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_slices_follow_a_slice_of_the_same_protection_equally_often_for_all_protections(workloads: int) -> None:
+def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -123,7 +123,7 @@ def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_level_of_a_factor_that_is_slow_to_change_changes_only_once_in_a_round() -> None:
+def test_factor_whose_levels_take_long_to_change_is_changed_only_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
@@ -260,7 +260,7 @@ def warm_up(
     return slices
 
 
-def test_slice_is_shortened_until_start_up_takes_a_tenth_of_it_on_the_fastest_arm() -> None:
+def test_slice_is_shortened_until_a_tenth_of_its_time_on_the_fastest_arm_is_start_up() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -385,7 +385,7 @@ def test_busy_machine_is_warned_about_only_if_its_load_is_high_and_its_cpu_is_in
     assert busy_warnings(0.9, 1, lambda _: pytest.fail("a low load needs no reading")) == []
 
 
-def test_cores_are_kept_from_sleep_states_if_permitted(tmp_path: Path) -> None:
+def test_cpu_cores_are_kept_out_of_sleep_states_if_permitted(tmp_path: Path) -> None:
     request = tmp_path / "cpu_dma_latency"
     request.touch()
     with cores_awake(request) as text:

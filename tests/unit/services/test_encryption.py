@@ -75,7 +75,7 @@ def test_gateway_rules_without_encryption_have_only_accounts() -> None:
 
 
 @pytest.mark.parametrize(("share", "outputs"), [(20, ["plain", "encrypt"]), (100, ["encrypt", "encrypt"])])
-def test_computed_output_is_encrypted_if_one_of_its_columns_is(share: int, outputs: list[str]) -> None:
+def test_computed_output_is_encrypted_if_one_of_its_columns_is_encrypted(share: int, outputs: list[str]) -> None:
     statements = approved_statements(SHARES[share])
     by_text = {
         each.text: each.outputs(encrypted_columns(SHARES[share])) for each in statements if each.made_of is not None
@@ -103,7 +103,7 @@ def joined(rows: Rows) -> bytes:
     return b"|".join(value for values in rows.values() for value in values if value is not None)
 
 
-def test_row_sample_counts_encrypted_and_plain_values() -> None:
+def test_encrypted_and_plain_values_in_a_sample_of_rows_are_counted() -> None:
     sample = compare(STORED, RECEIVED, joined(RECEIVED), ENCRYPTED)
     assert (sample.mismatch, sample.encrypted, sample.plain) == (None, 3, 3)
     assert sample.text == "3 encrypted values: no plaintext in 53 bytes received; 3 plain values: all in them"

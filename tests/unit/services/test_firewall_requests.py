@@ -34,7 +34,7 @@ def test_body_has_the_exact_size_and_ends_with_the_attack(content: Literal["json
         assert number > size / 200, "many fields, as in a real request"
 
 
-def test_request_without_a_body_is_a_get_and_takes_further_parameters() -> None:
+def test_request_without_a_body_uses_method_get_and_accepts_url_parameters() -> None:
     sent = request(None).with_parameter("search", ATTACK)
     assert (sent.method, sent.body) == ("GET", None)
     assert dict(parse_qsl(sent.path.partition("?")[2]))["search"] == ATTACK

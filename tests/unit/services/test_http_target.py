@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_levels_of_the_client_apply_to_a_target_and_levels_of_the_server_are_named_as_served() -> None:
+def test_arm_on_a_target_applies_levels_of_the_client_and_leaves_the_server_as_it_is() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -67,21 +67,21 @@ def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_level_that_a_client_of_a_target_cannot_verify_is_refused_by_name(level: str) -> None:
+def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(level: str) -> None:
     with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)
     assert refused.value.exit_status == EXIT_USAGE
 
 
-def test_plain_control_requires_the_url_of_a_plain_target() -> None:
+def test_plaintext_control_on_a_target_requires_option_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
     assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
-def test_unused_plain_target_is_refused(study: str, target: list[str]) -> None:
+def test_option_plain_target_is_refused_if_no_arm_uses_it(study: str, target: list[str]) -> None:
     with pytest.raises(CostofError, match="remove --plain-target"):
         cli.main(["run", study, "--plain-target", HTTP, *target], standalone_mode=False)
 
@@ -126,7 +126,7 @@ def test_invalid_url_is_reported_in_one_line(url: str, message: str) -> None:
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 
-def test_error_in_the_plain_url_names_its_option() -> None:
+def test_error_about_an_invalid_url_names_option_plain_target() -> None:
     with pytest.raises(CostofError, match="write --plain-target as http://host:80/path"):
         parsed("https://h/", "http")
 

@@ -102,7 +102,7 @@ def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
         assert "loud" not in str(refused.value)
 
 
-def test_lab_pooler_in_front_of_a_target_is_refused_with_an_alternative() -> None:
+def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> None:
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
@@ -157,13 +157,15 @@ def test_unknown_program_or_kind_of_service_is_reported(service: dict[str, str],
 
 
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
-def test_program_is_required_for_kind_server_and_refused_for_others(service: dict[str, str]) -> None:
+def test_study_must_name_a_program_exactly_if_its_service_has_kind_server(service: dict[str, str]) -> None:
     fields = load_study("mysql-transport").model_dump() | {"service": service}
     with pytest.raises(ValueError, match=r"kind 'server' needs a program|string_pattern|should match"):
         Study.model_validate(fields)
 
 
-def test_stream_module_of_nginx_is_built_in_or_found_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_module_of_nginx_may_be_built_in_or_a_separate_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     binary, modules = tmp_path / "nginx", tmp_path / "modules"
     monkeypatch.setattr("costof.programs.nginx.UNPACKED", tmp_path)
 

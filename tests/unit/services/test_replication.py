@@ -75,7 +75,7 @@ def test_text_of_a_replication_tree_lists_each_source_with_its_followers() -> No
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
-def test_numbers_of_voting_hidden_and_electable_members_are_as_published(
+def test_numbers_of_voting_hidden_and_electable_members_equal_the_published_numbers(
     nodes: int, voting: int, electable: int
 ) -> None:
     roles = list(member_roles(nodes).values())
@@ -122,7 +122,7 @@ def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     assert "the sync tree was" in (tree_mismatch(expected, other, other) or "")
 
 
-def test_oplog_bytes_are_those_that_members_fetched_from_the_primary_during_the_slice() -> None:
+def test_oplog_bytes_count_what_members_fetched_from_the_primary_during_the_slice() -> None:
     figures = replication_figures(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
     assert (figures["oplog_bytes_sent"], figures["hops_to_majority"]) == (100.0, 1.0)
     assert figures["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)

@@ -103,7 +103,7 @@ def test_server_cpu_reading_lower_than_the_previous_reading_is_refused(counter: 
         ("0", "7000", "if it prints milliseconds (7 cores), divide by 1,000"),
     ],
 )
-def test_server_cpu_counter_in_another_unit_is_refused_with_that_unit(
+def test_error_for_a_server_cpu_counter_in_another_unit_names_the_unit(
     counter: Counter, first: str, second: str, message: str
 ) -> None:
     counter.prints(first)
@@ -174,7 +174,7 @@ def test_script_of_the_manual_prints_the_cpu_time_of_a_process_and_its_running_a
         cpu.seconds()
 
 
-def test_cpu_time_of_another_machine_is_not_counted_as_used_here() -> None:
+def test_cpu_time_of_another_machine_is_not_counted_as_used_on_this_machine() -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     used = {"server": 2.0, "gateway": 0.5}

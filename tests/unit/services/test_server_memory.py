@@ -26,7 +26,7 @@ PROCESS = "Rss:                2048 kB\nPss:                1000 kB\nPss_Dirty: 
         ("process_open_fds 9\nprocess_resident_memory_bytes 1.2e+08\n", 120_000_000),
     ],
 )
-def test_memory_is_read_in_bytes_with_units_and_in_known_formats(printed: str, expected: int) -> None:
+def test_printed_memory_may_be_bytes_a_number_with_a_unit_or_a_known_format(printed: str, expected: int) -> None:
     assert parse_bytes(printed) == expected
 
 

@@ -117,7 +117,7 @@ def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_r
     assert false <= most_false
 
 
-def test_ordinary_intervals_of_runs_stopped_at_a_convincing_figure_claim_false_costs() -> None:
+def test_ordinary_intervals_claim_false_costs_if_runs_are_stopped_once_the_figure_looks_convincing() -> None:
     """This shows that the previous test would fail without wider intervals."""
     held, false = worst(stopped)
     assert held < 0.75
@@ -125,7 +125,7 @@ def test_ordinary_intervals_of_runs_stopped_at_a_convincing_figure_claim_false_c
 
 
 @pytest.mark.parametrize(("rounds", "times"), [(5, 3.0), (10, 1.7), (20, 1.6), (60, 1.65), (200, 1.7)])
-def test_intervals_that_hold_at_any_end_are_wider_by_a_known_factor(rounds: int, times: float) -> None:
+def test_intervals_valid_at_any_stopping_time_are_wider_by_a_known_factor(rounds: int, times: float) -> None:
     assert widening(rounds, rounds - 1.0) == pytest.approx(times, abs=0.05)
 
 

@@ -64,19 +64,19 @@ def test_geometric_mean_of_the_capacities_of_rounds_equals_the_capacity_over_all
     assert np.exp(np.mean(np.log([*values.values()]))) == pytest.approx(crossing(observations, SHARE, CAPACITY))
 
 
-def test_capacity_is_found_from_a_starting_rate_10_percent_below_it() -> None:
+def test_capacity_is_estimated_correctly_from_a_starting_value_10_percent_too_low() -> None:
     observations = run(np.random.default_rng(2), 30, CAPACITY)
     assert crossing(observations, SHARE, 0.9 * CAPACITY) == pytest.approx(CAPACITY, rel=0.02)
 
 
 @pytest.mark.parametrize("beyond", [0, 100])
-def test_no_capacity_is_found_if_all_rates_are_too_low_or_too_high(beyond: int) -> None:
+def test_no_capacity_is_estimated_if_all_rates_are_too_low_or_too_high(beyond: int) -> None:
     observations = [Observation(number, rate, 100, beyond) for number in range(5) for rate in (90.0, 100.0, 110.0)]
     assert crossing(observations, SHARE, 100.0) is None
     assert by_round(observations, SHARE, 100.0) == {}
 
 
-def test_no_capacity_is_found_if_the_share_of_late_operations_does_not_depend_on_the_rate() -> None:
+def test_no_capacity_is_estimated_if_the_share_of_late_operations_does_not_depend_on_the_rate() -> None:
     observations = [Observation(number, rate, 100_000, 1000) for number in range(5) for rate in (90.0, 100.0, 110.0)]
     assert crossing(observations, SHARE, 100.0) is None
 
@@ -88,7 +88,7 @@ def test_capacity_fitted_to_percentiles_of_slices_is_less_than_5_percent_too_hig
     assert CAPACITY < found < 1.05 * CAPACITY
 
 
-def test_percentiles_far_beyond_the_limit_count_like_one_moderately_beyond_it() -> None:
+def test_capacity_does_not_depend_on_how_far_a_percentile_is_beyond_five_times_the_limit() -> None:
     def observed(most: float) -> list[Observation]:
         ratios = {90.0: 0.5, 100.0: 1.0, 110.0: most}
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]

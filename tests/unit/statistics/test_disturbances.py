@@ -200,12 +200,12 @@ def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, d
 
 
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow)])
-def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> None:
+def test_carry_over_is_rarely_detected_in_runs_without_carry_over(arms: int) -> None:
     found = [carry_over(*carry_over_run(arms, 0.0, seed)) for seed in range(100)]
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_none_if_an_arm_always_or_never_follows_another_arm() -> None:
+def test_carry_over_is_not_estimated_if_an_arm_always_or_never_follows_another_arm() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
@@ -233,7 +233,7 @@ def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: 
 
 
 @pytest.mark.slow
-def test_change_points_equal_those_of_the_library_ruptures() -> None:
+def test_change_points_equal_the_change_points_of_the_library_ruptures() -> None:
     # Imported here, because the import takes two seconds.
     import ruptures
 

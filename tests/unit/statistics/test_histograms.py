@@ -50,7 +50,7 @@ def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
 
 @FEW
 @given(st.lists(st.tuples(NANOSECONDS, st.integers(1, 10**12)), max_size=20))
-def test_hdrhistogram_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
+def test_hdrhistogram_library_reads_histograms_that_costof_encodes(pairs: list[tuple[int, int]]) -> None:
     expected = library_histogram([])
     for value, times in pairs:
         expected.record_value(min(value, LONGEST_NS), times)
@@ -115,7 +115,7 @@ def simulate_rounds(chance: np.random.Generator, rounds: int, times: float, shar
     return np.exp(math.log(times) + (shared + arm_part)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
 
 
-def test_percentile_of_a_run_is_that_of_the_operations_of_all_rounds() -> None:
+def test_percentile_of_a_run_is_computed_over_the_operations_of_all_rounds() -> None:
     chance = np.random.default_rng(1)
     operations = simulate_rounds(chance, 20, 1.0, np.zeros(20))
     found = bootstrap_percentiles(BUCKETS, bucket_counts(operations), resamples(range(20), 1, RESAMPLES), PERCENTILES)
@@ -151,7 +151,7 @@ def test_rounds_of_one_start_of_the_servers_are_resampled_together() -> None:
     assert (drawn[:, [0, 2, 5]].sum(axis=1) == 3).all()
 
 
-def test_higher_p99_is_found_although_the_median_is_equal() -> None:
+def test_higher_p99_is_detected_although_the_median_is_equal() -> None:
     """One operation in fifty takes five times as long, which does not affect the median."""
     chance = np.random.default_rng(3)
     operations = simulate_rounds(chance, 30, 1.0, np.zeros(30))

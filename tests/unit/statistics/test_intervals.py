@@ -54,7 +54,7 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 8, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
+def test_interval_of_a_trimmed_mean_equals_the_interval_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     # Slightly more than the trimmed share, because scipy trims int(share * rounds) values.
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
@@ -83,7 +83,7 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
     assert 0.93 <= coverage(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
-def test_interval_of_unpaired_rounds_rarely_contains_the_truth() -> None:
+def test_interval_of_unpaired_rounds_contains_the_truth_in_too_few_runs() -> None:
     """This shows that the previous test of coverage would detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
@@ -117,7 +117,7 @@ def test_interval_of_nan_or_a_single_value_is_refused() -> None:
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60))
 @example([0.010000000000000002, 0.01])
-def test_estimate_lies_within_its_interval_and_sample(values: list[float]) -> None:
+def test_estimate_lies_within_its_interval_and_the_range_of_its_sample(values: list[float]) -> None:
     found = estimate(values)
     slack = 1e-9 * max(values)
     assert found.low - slack <= found.value <= found.high + slack
@@ -163,7 +163,7 @@ def test_break_even_is_infinite_if_each_operation_adds_more_than_the_allowed_sha
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_saving_by_a_cheaper_connection_has_no_end_unless_operations_become_slower(
+def test_protection_with_cheaper_connections_always_saves_time_unless_operations_become_slower(
     connection: float, operation: float, saves: float
 ) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)

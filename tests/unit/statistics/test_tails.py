@@ -79,7 +79,7 @@ def simulate(
     ("pays", "share", "cost"),
     [pytest.param(all_pay, 1.0, 20_000.0, marks=pytest.mark.slow), (few_pay, 0.1, 100_000.0)],
 )
-def test_band_contains_the_true_costs_at_all_percentiles_in_95_percent_of_runs(
+def test_confidence_band_contains_the_true_costs_at_all_percentiles_in_95_percent_of_runs(
     pays: Pays, share: float, cost: float
 ) -> None:
     rounds, operations, runs = 20, 100, 60
@@ -95,7 +95,7 @@ def test_band_contains_the_true_costs_at_all_percentiles_in_95_percent_of_runs(
     assert held_alone / runs < 0.8, "intervals of single percentiles do not contain the whole curve"
 
 
-def test_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> None:
+def test_percentile_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> None:
     for operations in (200, 2_000, 30_000, 1_000_000):
         shown = [CURVE[place] for place in places_on_curve(operations)]
         assert all(operations >= operations_needed(max(each, 100 - each)) for each in shown)
@@ -103,7 +103,7 @@ def test_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> N
     assert [CURVE[place] for place in places_on_curve(1_000_000)] == [*CURVE]
 
 
-def test_band_is_at_least_as_wide_as_a_bucket_of_the_histogram() -> None:
+def test_confidence_band_is_at_least_as_wide_as_a_bucket_of_the_histogram() -> None:
     same = Percentiles(np.full(3, 1e6), np.full((RESAMPLES, 3), 1e6))
     band = difference_band(same, same, 20)
     assert band.values.tolist() == [0, 0, 0]

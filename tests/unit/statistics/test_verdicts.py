@@ -109,7 +109,7 @@ def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: in
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
-def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
+def test_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds_and_most_in_twice_as_many(cost: float) -> None:
     """With a cost of 1.1 the verdict is that it exists; with 1.0, that it is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
@@ -151,7 +151,7 @@ def test_rate_and_its_inverse_latency_are_compared_with_the_same_noise() -> None
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 
 
-def test_effect_is_unresolved_if_its_difference_is_smaller_than_that_of_identical_copies() -> None:
+def test_effect_is_unresolved_if_two_identical_arms_differ_by_more() -> None:
     """If single rounds are slow, the ratio may exceed that of identical copies although the difference does not."""
     effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
     assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]
@@ -189,5 +189,5 @@ def test_verdict_depends_on_interval_margin_noise_and_direction(contrast: Contra
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, difference=Mean(-0.3, 0.01, 19)), 1),
     ],
 )
-def test_rounds_needed_are_unknown_if_no_number_suffices(contrast: Contrast, comparisons: int) -> None:
+def test_number_of_rounds_needed_is_unknown_if_no_number_suffices(contrast: Contrast, comparisons: int) -> None:
     assert rounds_needed(contrast, comparisons, MOST) is None

@@ -106,7 +106,7 @@ def test_every_study_of_new_connections_supports_a_load_of_arriving_clients(stud
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_options_that_levels_set_for_a_workload_apply_to_the_workload_on_pooled_connections() -> None:
+def test_workload_options_set_by_levels_also_apply_to_the_workload_on_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -144,7 +144,7 @@ def test_rate_of_the_load_replaces_the_placeholder_in_commands() -> None:
         ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "--pool does not work with the commands of mine"),
     ],
 )
-def test_load_is_refused_for_commands_without_placeholder_and_required_for_commands_with_one(
+def test_load_requires_a_rate_placeholder_in_the_commands_and_the_placeholder_requires_a_load(
     line: str, requested: RequestedLoad, message: str
 ) -> None:
     with pytest.raises(CostofError, match=message):
@@ -175,7 +175,7 @@ def test_study_at_a_load_has_metrics_only_of_queries_that_its_connections_send()
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_limits(
+def test_length_of_a_slice_at_a_load_is_twice_the_length_of_a_connection_within_bounds(
     lasts_seconds: float, seconds: float
 ) -> None:
     plan = arriving("redis-tls", "5000/s")
@@ -186,7 +186,7 @@ def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_limits(
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_at_a_slow_load_is_longer_and_is_not_shortened() -> None:
+def test_slice_at_a_low_rate_is_longer_and_is_not_shortened() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")
@@ -194,7 +194,7 @@ def test_slice_at_a_slow_load_is_longer_and_is_not_shortened() -> None:
     assert choose_sizes(plan, []) == plan.slices
 
 
-def test_budget_at_a_slow_load_suffices_for_a_verdict_unless_the_user_sets_it() -> None:
+def test_budget_at_a_low_rate_suffices_for_a_verdict_unless_the_user_sets_it() -> None:
     slow = arriving("postgres-tls", "40/s")
     seconds = sum(size.seconds for size in slow.slices.values())
     assert slow.budget_seconds is not None

@@ -69,7 +69,7 @@ def test_condition_with_unknown_level_or_factor_is_refused(when: str, detail: st
         load_study(changed(tmp_path, old, f"when = {{ {when} }}"))
 
 
-def test_settings_of_an_arm_are_those_of_all_its_levels_merged_in_order() -> None:
+def test_settings_of_an_arm_are_merged_from_all_its_levels_in_order() -> None:
     study = load_study(TRANSPORT)
     weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_level_of_the_certificate_key_on_a_target_is_named_as_served() -> None:
+def test_arm_on_a_target_uses_the_certificate_key_that_the_server_already_has() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -174,7 +174,7 @@ def test_durations_and_precisions_are_parsed() -> None:
     assert parse_precision("2%") == pytest.approx(0.02)
 
 
-def test_every_distance_has_its_own_control_and_replicate() -> None:
+def test_every_distance_has_its_own_control_and_copy_of_the_control() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-eu, 20.5ms", "transport=tls")
     contexts = ("lan", "us-eu", "20.5")
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in contexts]
@@ -287,7 +287,7 @@ def published() -> list[PublishedFigure]:
     return published.figures if published else []
 
 
-def test_published_ratios_in_the_study_equal_those_of_the_source() -> None:
+def test_published_ratios_in_the_study_equal_the_ratios_in_the_source() -> None:
     """In the source, chaining raises throughput with w:1 as nodes are added, and lowers it with w:majority."""
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)

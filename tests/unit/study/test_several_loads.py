@@ -34,7 +34,7 @@ def test_list_of_loads_is_sorted_and_range_of_loads_has_five_loads_at_equal_rati
     assert plan.load.connections_per_second == (rates[0] if rates else 300)
 
 
-def test_each_load_is_a_context_with_a_control_of_its_own() -> None:
+def test_each_load_has_a_control_of_its_own() -> None:
     plan = at("100/s,300/s", limits=(("query", "+10%"),))
     assert [arm.levels[LOAD] for arm in plan.controls] == ["100", "300"]
     loads = {arm.name: plan.load_of(arm) for arm in plan.arms}

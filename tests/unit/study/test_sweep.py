@@ -49,7 +49,7 @@ def test_latency_limit_is_parsed_into_percentile_metric_and_milliseconds(
     assert (parsed.percentile, parsed.milliseconds, parsed.metric) == (percentile, milliseconds, metric)
 
 
-def test_slice_of_a_sweep_is_long_enough_for_five_operations_beyond_the_limit() -> None:
+def test_slice_of_a_load_sweep_is_long_enough_for_five_operations_beyond_the_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
     # 500 connections, of which five exceed the limit, arrive in 2.5 s at 200 a second.
@@ -58,7 +58,7 @@ def test_slice_of_a_sweep_is_long_enough_for_five_operations_beyond_the_limit() 
 
 
 @pytest.mark.parametrize("study", ["postgres-tls", "mysql-transport", "http-tls-termination"])
-def test_slices_of_a_sweep_at_low_rates_are_short_enough_for_four_minutes(study: str) -> None:
+def test_load_sweep_at_low_rates_takes_less_than_four_minutes(study: str) -> None:
     plan = plan_of(study, "quick", load=RequestedLoad("1/s..90/s"), limits=(("p99 of a new connection", "100ms"),))
     assert plan.sweep is not None
     assert plan.budget_seconds is not None
@@ -66,7 +66,7 @@ def test_slices_of_a_sweep_at_low_rates_are_short_enough_for_four_minutes(study:
     assert plan.budget_seconds + plan.sweep.halvings * (len(plan.arms) - 1) * seconds < 220
 
 
-def test_query_of_a_limit_is_the_first_query_if_a_connection_has_only_one() -> None:
+def test_limit_on_a_query_applies_to_the_first_query_if_a_connection_has_only_one() -> None:
     plan = plan_of("postgres-tls", "quick", load=RequestedLoad("100/s..3000/s"), limits=(LIMIT,))
     assert plan.sweep is not None
     assert (plan.sweep.limit.metric, plan.sweep.limit.in_words) == (FIRST_QUERY, "p99 of a query within 10 ms")
@@ -131,13 +131,13 @@ def test_limit_for_commands_applies_to_a_percentile_of_their_report(read: str, l
 
 
 @pytest.mark.parametrize(("read", "known"), [("pgbench", "no percentiles"), ("wrk", "p50 of a request")])
-def test_limit_on_a_percentile_that_the_command_does_not_report_is_refused_with_those_it_reports(
+def test_error_for_a_limit_on_an_unknown_percentile_lists_the_percentiles_that_the_command_reports(
     read: str, known: str
 ) -> None:
     with pytest.raises(CostofError, match=f"{read} has no such percentile .*{known}"):
         sweeping_commands("load -R {rate}", read, "p97 of a request")
 
 
-def test_percentiles_are_recognized_by_the_names_of_figures() -> None:
+def test_figure_is_recognized_as_a_percentile_by_its_name() -> None:
     names = ["p50_ms", "p999_ms", "get_p99_us", "p99_latency_ms", "latency_ms", "p9_ms"]
     assert percentile_figures(names) == {("", 50): "p50_ms", ("", 99.9): "p999_ms", ("get", 99): "get_p99_us"}

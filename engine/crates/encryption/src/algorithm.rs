@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn algorithm_names_and_numbers_round_trip() {
+    fn algorithm_is_recovered_from_its_name_and_from_its_number() {
         for algorithm in Algorithm::ALL {
             assert_eq!(Algorithm::from_number(algorithm.number()), Some(algorithm));
             let written = serde_json::to_string(&algorithm).unwrap();
@@ -391,7 +391,7 @@ mod tests {
 
     /// The expected values are those of SP 800-38A, F.1.1.
     #[test]
-    fn aes_ecb_matches_nist() {
+    fn aes_ecb_matches_the_test_vectors_of_nist() {
         let mut out = Vec::new();
         Ecb(Aes128::new(&key(NIST_KEY).into())).encrypt(0, &bytes(NIST_TEXT), &mut out).unwrap();
         let expected = "3ad77bb40d7a3660a89ecaf32466ef97 f5d3d58503b9699de785895a96fdbaaf \
@@ -422,7 +422,7 @@ mod tests {
     /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The example of GB/T 32907 encrypts a
     /// single block, which equals CBC with an IV of zero.
     #[test]
-    fn cbc_matches_nist_and_the_sm4_standard() {
+    fn aes_cbc_and_sm4_cbc_match_test_vectors_of_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");
         let expected = "7649abac8119b246cee98e9b12e9197d 5086cb9b507219ee95db113a917678b2 \
                       73bed6b8e3c1743b7116e69e22229516 3ff1caa1681fac09120eca307586e1a7";
@@ -434,7 +434,7 @@ mod tests {
 
     /// The expected values are those of SP 800-38A, F.5.1.
     #[test]
-    fn aes_ctr_matches_nist() {
+    fn aes_ctr_matches_the_test_vectors_of_nist() {
         let body = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff 874d6191b620e3261bef6864990db6ce 9806f66b7970fdff8617187bb9fffdff \
                     5ae4df3edbd5d35e5b4f09020db03eab 1e031dda2fbe03d1792170a0f3009cee";
         let mut out = Vec::new();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_or_extended_envelopes_are_refused() {
+    fn truncated_or_extended_envelopes_are_refused() {
         assert_eq!(Envelope::parse(b"").unwrap(), None);
         for name in ["", "app"] {
             let mut bytes = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_of_an_older_version_is_reported_as_such() {
+    fn error_says_that_an_envelope_has_an_older_format() {
         let detail = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
         assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("older format"));
         assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("missing or damaged"));
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn envelopes_round_trip(
+        fn parsing_a_written_envelope_returns_the_original_envelope(
             algorithm in prop::sample::select(&Algorithm::ALL),
             original in any::<[u8; OriginalType::LENGTH]>(),
             name in "\\PC{0,60}",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn associated_data_differs_by_column_type_and_row_format() {
+    fn associated_data_contains_the_column_type_the_column_name_and_the_row_format() {
         let data = |format, names| associated_data(Algorithm::Aes128Ctr, BALANCE, format, names);
         let text = data(RowFormat::Text, [b"tpcc", b"customer", b"c_balance"]);
         assert_eq!(text, b"\x02\x3f\0\x0e\0\0\0\xf6\x81\0\x02\0tpcc\0customer\0c_balance\0");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn column_required_to_be_encrypted_needs_three_names_without_patterns() {
+    fn setting_must_be_encrypted_accepts_only_names_of_the_form_database_table_column() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

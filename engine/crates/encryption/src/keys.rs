@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn unwrapping_with_a_wrong_master_key_or_of_a_changed_data_key_is_refused() {
+    fn wrapped_data_key_is_refused_if_it_was_changed_or_the_master_key_is_wrong() {
         let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
         let wrapped = random().wrapped(&master);
         let refused = |wrapped: &[u8], master| {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_and_cut_values_are_refused() {
+    fn changed_or_truncated_ciphertexts_are_refused() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"a value of more than a block");
             let opener = DataKey::known(KEY).opener(algorithm);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_column_key_or_algorithm_are_refused() {
+    fn ciphertext_is_refused_under_a_wrong_column_a_wrong_key_or_a_wrong_algorithm() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"plain");
             assert!(opened(algorithm, b"colum", &value).is_err());

@@ -206,7 +206,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
 
     #[test]
-    fn server_packets_keep_only_status_flags_and_counts() {
+    fn only_status_flags_and_counts_of_ok_and_eof_packets_reach_the_client() {
         let mut out = Vec::new();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\x02\x00\x01\x00Rows matched: 3", false, 1, &mut out).unwrap();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\xff\xff\x01\x00Rows matched: 3", true, 1, &mut out).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn server_errors_keep_known_codes_but_never_their_text() {
+    fn client_gets_known_error_codes_of_the_server_but_never_the_error_text() {
         for (payload, code, state, message) in [
             (&b"\xff\x26\x04#23000Duplicate entry 'Brien'"[..], 1062, "23000", "Duplicate entry for a key"),
             (b"\xff\x6c\x06#45001Brien", 1644, "45001", "A trigger raised a condition"),

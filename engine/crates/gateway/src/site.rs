@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_names_the_reached_limit_and_closed_connections_no_longer_count() {
+    fn connection_limits_count_only_open_connections_and_are_named_in_errors() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();

@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn length_encoded_integers_round_trip(number: u64) {
+        fn reading_a_written_length_encoded_integer_returns_the_original_number(number: u64) {
             let mut out = Vec::new();
             append_length(&mut out, number);
             prop_assert_eq!(Reader::new(&out).length().unwrap(), number);

@@ -194,7 +194,7 @@ mod tests {
     const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
 
     #[test]
-    fn column_definitions_parse_as_in_crate_mysql_common() {
+    fn column_definition_is_parsed_in_the_same_way_as_by_crate_mysql_common() {
         let ours = Definition::parse(LAST).unwrap();
         let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
         assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn label_names_a_column_on_one_line() {
+    fn column_label_has_the_column_name_on_a_single_line() {
         let definition = Definition::parse(LAST).unwrap();
         assert_eq!(definition.label(), "column tpcc.customer.c_last");
         let computed = Definition { name: b"count(\n*)", original: [b""; 3], ..definition };
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn column_types_round_trip(bytes in any::<[u8; OriginalType::LENGTH]>()) {
+        fn parsed_column_type_is_written_as_the_same_bytes(bytes in any::<[u8; OriginalType::LENGTH]>()) {
             prop_assert_eq!(OriginalType::from_bytes(bytes).bytes(), bytes);
         }
 

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn crate_mysql_common_parses_our_login_responses() {
+    fn crate_mysql_common_parses_the_login_responses() {
         let greeting = Greeting::parse(&greeting_with(CapabilityFlags::all())).unwrap();
         assert_eq!(
             (&greeting.nonce[..], &greeting.plugin[..]),

@@ -258,7 +258,7 @@ mod tests {
         }
 
         #[test]
-        fn packets_parse_as_in_crate_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
+        fn packets_are_parsed_in_the_same_way_as_by_crate_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
             let mut error = vec![ERR];
             error.extend(code.to_le_bytes());
             error.extend(b"#42S02");

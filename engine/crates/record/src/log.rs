@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_counts_add_up_and_zeros_are_kept() {
+    fn merging_adds_counts_and_keeps_zero_counts() {
         let (mut one, mut other) = (Counts::default(), Counts::default());
         one.add("http.reused", 0);
         one.add(("http.status", 200), 2);

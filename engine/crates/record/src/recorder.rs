@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_the_phases_of_an_operation_add_up_to_its_time_to_the_nanosecond() {
+    fn sum_of_phase_times_equals_the_connection_time_to_the_nanosecond() {
         let mut recorder = Recorder::default();
         (0..100).for_each(|_| recorder.record(&timeline()));
         let phases = recorder.answer();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn request_time_is_the_wait_since_its_scheduled_start_plus_connect_plus_processing() {
+    fn request_time_is_the_sum_of_start_delay_connect_time_and_processing_time() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_time_excludes_the_wait_since_its_scheduled_start() {
+    fn connect_time_excludes_the_delay_of_a_late_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_time_includes_the_wait_since_its_scheduled_start() {
+    fn operation_time_includes_the_delay_of_a_late_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn transaction_counts_as_operation() {
+    fn each_transaction_counts_as_one_operation() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::NewOrder]));
         recorder.record(&timeline_of(&[Phase::Delivery]));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_recorders_add_up_and_a_reset_recorder_is_empty() {
+    fn recorders_can_be_merged_and_reset() {
         let (mut one, mut other) = (Recorder::default(), Recorder::default());
         one.record(&timeline());
         other.record(&timeline());

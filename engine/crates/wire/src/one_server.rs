@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_other_than_timeouts_are_unchanged() {
+    fn error_that_is_not_a_timeout_is_returned_unchanged() {
         let refused = Failure::new(Class::Refused, "nothing listens there");
         assert_eq!(after_last_step(refused.clone(), &Timeline::default(), 1), refused);
     }

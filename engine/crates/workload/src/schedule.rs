@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_random_start_times_is_limited_by_operations_and_memory() {
+    fn at_most_one_random_start_time_per_operation_is_drawn_and_too_many_are_refused() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_of_a_window_is_claimed_once() {
+    fn workers_claim_every_operation_of_a_window_exactly_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);

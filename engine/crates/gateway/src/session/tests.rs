@@ -396,7 +396,7 @@ fn login_of_a_guarded_account_is_confirmed_after_session_settings_are_set_and_ch
 }
 
 #[test]
-fn command_reset_connection_sets_session_settings_again_and_drops_prepared_statements() {
+fn reset_of_a_connection_restores_session_settings_and_drops_prepared_statements() {
     let mut test = TestSession::logged_in("shop");
     test.prepared(CITY, 0, &[PLAIN]);
     test.client(&[packet(0, b"\x1f"), packet(0, b"\x0e")].concat());
@@ -656,7 +656,7 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn execution_encrypts_the_columns_that_the_approval_of_its_prepared_statement_requires() {
+fn result_of_a_prepared_statement_is_encrypted_as_the_approval_of_the_statement_requires() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {
@@ -722,7 +722,7 @@ fn prepared_statement_survives_new_rules_only_if_its_approval_is_unchanged() {
 
 /// A number must not be compared with a protected text: the result would reveal the digits with which the text begins.
 #[test]
-fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
+fn execution_of_a_prepared_statement_is_refused_if_a_parameter_has_an_unapproved_type() {
     const DATE: u8 = 0x0A;
     const GEOMETRY: u8 = 0xFF;
     let sql = "SELECT city FROM people WHERE id = ? AND name = ?";
@@ -764,7 +764,7 @@ fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
 }
 
 #[test]
-fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
+fn session_ends_if_text_is_sent_as_long_data_for_a_parameter_of_type_number() {
     const NULL: u8 = 0x06;
     const CURSOR: usize = 4 + 1 + 4;
     for (before, passes) in [(&[TEXT][..], true), (&[NUMBER], false), (&[NULL], true), (&[NUMBER, TEXT], true)] {

@@ -172,7 +172,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn statement_with_another_alias_sort_position_or_limit_than_approved_is_refused() {
+fn statement_is_refused_if_its_alias_order_by_or_limit_differs_from_the_approved_statement() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -198,7 +198,7 @@ fn statement_with_another_alias_sort_position_or_limit_than_approved_is_refused(
 }
 
 #[test]
-fn approval_can_require_a_database_and_kinds_of_values() {
+fn approval_can_be_limited_to_a_database_and_to_types_of_values() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();
@@ -216,7 +216,7 @@ fn outputs(statements: &Statements, text: &str) -> Outputs {
 }
 
 #[test]
-fn approval_with_a_literal_is_preferred_to_one_that_allows_any_value() {
+fn approval_for_a_literal_value_takes_precedence_over_an_approval_for_any_value() {
     let mut statements = Statements::default();
     let plain = Approval { outputs: Some(vec![Verdict::Plain]), ..approval("SELECT MAX(a) FROM t LIMIT 1") };
     statements.add(&plain).unwrap();
@@ -239,7 +239,7 @@ fn all_result_columns_of_nested_queries_are_encrypted() {
 }
 
 #[test]
-fn session_statements_need_no_approval() {
+fn statements_that_control_transactions_or_session_settings_need_no_approval() {
     for (text, expected) in [
         ("begin", "BEGIN"),
         ("SET AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),

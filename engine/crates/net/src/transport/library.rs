@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_library_is_that_of_the_selected_cargo_feature() {
+    fn tls_library_is_the_one_that_the_cargo_feature_selects() {
         let expected = if cfg!(feature = "aws-lc") { "AWS-LC" } else { "OpenSSL" };
         let (name, version) = library();
         assert_eq!(name, expected);

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_header_is_recognized_and_a_changed_one_is_parsed() {
+    fn header_is_parsed_whether_or_not_it_equals_the_previous_header() {
         let mut reader = Reader::default();
         for status in [200, 200, 404, 404, 200] {
             let bytes = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn server_name_is_found_however_the_header_is_divided() {
+    fn server_name_is_read_even_if_the_header_arrives_in_pieces() {
         let named = b"HTTP/1.1 200 OK\r\nserver: s\tx\r\nContent-Length: 0\r\n\r\n";
         for length in [named.len(), 7] {
             let mut reader = Reader::default();

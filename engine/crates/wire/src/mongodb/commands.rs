@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn find_command_for_a_secondary_equals_that_of_drivers() {
+    fn find_command_for_a_secondary_equals_the_find_command_of_drivers() {
         let mut message = Vec::new();
         let commands = commands(serde_json::json!({"read_preference": "secondary"}));
         commands.append_find(&mut message, &Key::new(0), Fields::All);
@@ -538,7 +538,7 @@ mod tests {
     proptest! {
         /// Keys have various lengths, so every length field around them is tested.
         #[test]
-        fn find_is_a_complete_document_for_every_key(record in any::<u64>()) {
+        fn find_command_is_a_complete_document_for_every_key(record in any::<u64>()) {
             let mut message = Vec::new();
             commands(serde_json::json!({})).append_find(&mut message, &Key::new(record), Fields::All);
             let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();

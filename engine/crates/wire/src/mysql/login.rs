@@ -388,7 +388,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
         #[test]
-        fn password_proofs_equal_those_of_crate_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
+        fn password_proofs_equal_the_proofs_of_crate_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
             let short: [u8; SCRAMBLE] = nonce[..SCRAMBLE].try_into().unwrap();
             prop_assert_eq!(Some(native(password.as_bytes(), &short)), scramble_native(&short, password.as_bytes()));
             prop_assert_eq!(

@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn execution_packets_equal_those_of_crate_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
+        fn execution_packets_equal_the_packets_of_crate_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
             let kinds = values.iter().map(|value| match value {
                 TestValue::Integer(_) => Parameter::Integer,
                 TestValue::Text(_) | TestValue::Null => Parameter::Text,

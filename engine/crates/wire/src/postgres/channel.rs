@@ -201,7 +201,7 @@ mod tests {
 
     /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
-    fn failure_of_a_cut_off_answer_contains_the_error_of_the_server() {
+    fn error_for_a_truncated_answer_contains_the_error_message_of_the_server() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));

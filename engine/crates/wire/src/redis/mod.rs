@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_connections_use_the_tls_addresses_if_these_are_configured() {
+    fn tls_connections_use_the_separate_tls_addresses_if_configured() {
         let tls: settings::Transport =
             serde_json::from_str(r#"{"kind": "tls", "verify": "full", "resumption": false}"#).unwrap();
         let both = with(r#""tls_addresses": ["127.0.0.1:6380"]"#).unwrap();

@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn string_keys_equal_those_of_redis_benchmark() {
+    fn string_keys_equal_the_keys_of_redis_benchmark() {
         let mut out = Vec::new();
         Strings::new("", 100, 100).append_get(42, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_size_have_about_the_same_number_of_bytes_in_total() {
+    fn values_of_each_size_add_up_to_about_the_same_number_of_bytes() {
         let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
         assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }

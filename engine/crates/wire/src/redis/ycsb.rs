@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_hashes_equal_those_of_java() {
+    fn key_hashes_equal_the_hashes_that_java_computes() {
         for (text, hash) in [("", 0), ("a", 97), ("hello", 99_162_322), ("user6284781860667377211", -594_971_599)] {
             assert_eq!(java_hash(text.as_bytes()), hash, "{text}");
         }

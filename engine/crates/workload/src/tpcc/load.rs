@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn stock_and_item_units_have_a_thousand_rows() {
+    fn stock_and_item_tables_are_loaded_in_units_of_a_thousand_rows() {
         let parts = rows(Unit::Stock { warehouse: 2, from: 5001 }, 3);
         let stock = rows_of(&parts, "stock");
         assert!(stock.iter().map(|row| number(&row[1])).eq(5001..=6000));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_returns_true_with_the_given_probability() {
+    fn function_percent_returns_true_with_the_given_probability() {
         let mut random = Random::new(5);
         let hits = (0..100_000).filter(|_| percent(&mut random, 10)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");

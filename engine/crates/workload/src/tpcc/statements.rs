@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn gateway_of_the_column_encryption_study_approves_exactly_these_statements() {
+    fn rules_of_the_column_encryption_study_approve_exactly_the_tpcc_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
         for Statement { text, .. } in all() {
             assert!(file.contains(&format!("\ntext = \"{text}\"\n")), "{text}");

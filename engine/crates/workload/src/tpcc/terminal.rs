@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn other_warehouse_is_never_the_home_warehouse() {
+    fn remote_warehouse_differs_from_the_home_warehouse_if_there_are_several_warehouses() {
         let mut random = Random::new(1);
         let mut counts = [0; 5];
         (0..4000).for_each(|_| counts[Home::for_worker(2, 4).other_warehouse(&mut random) as usize] += 1);

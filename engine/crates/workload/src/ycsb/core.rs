@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn default_settings_are_those_of_ycsb() {
+    fn default_settings_equal_the_defaults_of_ycsb() {
         let core = core(json!({"record_count": 1000})).unwrap();
         assert!(core.mix.has(Operation::Read) && core.mix.has(Operation::Update));
         assert!(!core.mix.has(Operation::Insert) && !core.mix.has(Operation::Scan));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn load_phase_inserts_records_from_insert_start_on() {
+    fn load_phase_begins_at_the_record_number_in_setting_insert_start() {
         let core = core(json!({"phase": "load", "insert_start": 500, "record_count": 1000})).unwrap();
         assert_eq!(core.begins_at, 500);
         assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn hashed_keys_are_those_of_ycsb() {
+    fn hashed_keys_equal_the_keys_that_ycsb_generates() {
         // The first records of a table that YCSB 0.17 loaded with its default insert order (hashed).
         for (record, key) in
             [(0, "user6284781860667377211"), (1, "user8517097267634966620"), (2, "user1820151046732198393")]

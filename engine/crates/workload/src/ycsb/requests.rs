@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn latest_requests_are_zipfian_from_the_newest_record() {
+    fn distribution_latest_chooses_the_newest_records_with_zipfian_frequencies() {
         let counts = counts(Requests::Latest(Zipfian::new(999)), 1000);
         let zeta: f64 = (1..1000).map(|item| f64::from(item).powf(-0.99)).sum();
         for (back, count) in [(0, counts[999]), (1, counts[998])] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn records_claimed_by_several_threads_are_counted_once_each() {
+    fn each_record_claimed_by_one_of_several_threads_is_counted_once() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {

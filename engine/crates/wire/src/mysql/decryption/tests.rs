@@ -179,7 +179,7 @@ fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
 }
 
 #[test]
-fn full_column_cache_is_cleared_without_resetting_the_order_of_values() {
+fn decrypted_row_is_refused_a_second_time_even_after_the_column_cache_was_cleared() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
@@ -243,7 +243,7 @@ fn envelope_with_any_changed_bit_is_refused() {
 
 proptest! {
     #[test]
-    fn decrypted_rows_equal_those_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
+    fn decrypted_rows_equal_the_rows_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_with(&mut gateway, &columns);
