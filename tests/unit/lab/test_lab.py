@@ -97,7 +97,7 @@ def lab(tmp_path: Path) -> Lab:
     return lab
 
 
-def test_certificates_of_a_labs_authority_satisfy_rfc_5280_with_their_chain(tmp_path: Path) -> None:
+def test_certificate_chain_of_a_lab_satisfies_rfc_5280(tmp_path: Path) -> None:
     """From Python 3.13 on, `ssl.create_default_context` rejects certificates that violate RFC 5280."""
     authority = Authority(tmp_path)
     kind = certificate_kind({"key": "ecdsa-p256", "certificates": "3"})

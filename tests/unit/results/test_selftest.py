@@ -90,7 +90,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
     assert conclusion(answer).startswith("Too noisy: ")
 
 
-def test_selftest_passes_if_only_one_stall_of_the_relay_made_an_undetected_cost_large(tmp_path: Path) -> None:
+def test_selftest_passes_if_one_relay_stall_makes_an_undetected_cost_look_large(tmp_path: Path) -> None:
     """Regression: the known cost was judged to be large because of one slice in which the relay waited for a core."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None

@@ -129,7 +129,7 @@ def test_intervals_valid_at_any_stopping_time_are_wider_by_a_known_factor(rounds
     assert widening(rounds, rounds - 1.0) == pytest.approx(times, abs=0.05)
 
 
-def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
+def test_interval_valid_at_any_stopping_time_equals_the_interval_of_the_mixture_test() -> None:
     """At the interval's ends, the t statistic is 20 times as likely with a (standard normal) random effect as without
     one."""
     rounds, freedom = 12, 11.0

@@ -96,7 +96,7 @@ def test_capacity_does_not_depend_on_how_far_a_percentile_is_beyond_five_times_t
     assert crossing(observed(5.0), SHARE, 100.0) == crossing(observed(math.inf), SHARE, 100.0)
 
 
-def test_every_round_has_a_capacity_although_most_late_operations_were_in_a_few_slices() -> None:
+def test_capacity_is_estimated_in_every_round_even_if_late_operations_were_in_few_slices() -> None:
     # In one run of two queues, nearly all late operations came in three slices, and two of these slices had low
     # rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}

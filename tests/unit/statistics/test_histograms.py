@@ -85,7 +85,7 @@ def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list
 
 @FEW
 @given(st.lists(NANOSECONDS, min_size=40, max_size=200))
-def test_bootstrapped_percentiles_equal_those_of_the_merged_histogram(nanoseconds: list[int]) -> None:
+def test_bootstrapped_percentiles_equal_the_percentiles_of_the_merged_histogram(nanoseconds: list[int]) -> None:
     """Regression: the percentiles differed by one bucket of the histogram."""
     values, counts = counted([[encoded(nanoseconds)]])
     found = bootstrap_percentiles(values, counts, np.ones((2, 1)), PERCENTILES)

@@ -128,7 +128,7 @@ def constant_rounds(extra_operation: float) -> Rounds:
     return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
 
 
-def test_relative_cost_at_the_break_even_is_the_allowed_relative_cost() -> None:
+def test_relative_cost_at_the_break_even_point_equals_the_allowed_relative_cost() -> None:
     # A connection costs 10 more, an operation costs nothing more: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)

@@ -101,7 +101,7 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 16), (40, 36)])
-def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: int) -> None:
+def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: int, expected: int) -> None:
     """The change is -26 % with the noise of a real run. Regression: the number of rounds was 132 instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
     needed = rounds_needed(effect, count, MOST)

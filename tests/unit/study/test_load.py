@@ -157,7 +157,7 @@ def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_bal
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
 
-def test_load_removes_a_factor_that_one_of_its_options_replaces() -> None:
+def test_load_option_that_replaces_a_factor_removes_the_factor_from_the_study() -> None:
     """--queries-per-connection replaces keep_alive.
 
     Each of the 20 requests of a connection waits 200 ms at the origin, so more than 1,000 connections are open at once.
