@@ -23,15 +23,14 @@ from tests.fake_run import fake_run
 from tests.truths.mysql_transport import TransportTruth
 
 ROUNDS, TURNS = 200, 5
-#: Levels of factors that together make 20 arms, including the controls and their identical copies.
 SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,us-us,us-eu,10")
 
 
 def main() -> None:
-    """Print the CPU seconds of the report and of parsing, and their ratio with a 95 % interval.
+    """Print the CPU seconds of making the report and of parsing the records, and their ratio with a 95 % interval.
 
-    The two are measured alternately. Each ratio is computed from two successive measurements, because the speed of a
-    shared machine changes.
+    Making the report and parsing alternate. A ratio is computed from two successive measurements, because the speed of
+    a shared machine changes.
     """
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(load_study("mysql-transport"), Options(settings=SETTINGS))

@@ -1,7 +1,8 @@
-"""A benchmark that compares known delays with measured ones. It needs a quiet machine.
+"""A benchmark of accuracy: delays that costof measures, compared with the delays that simulated links add.
 
-The tests check only what holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how
-close the measured values come to the known ones. It needs root, since hosts and links are network namespaces.
+It needs a quiet machine, and root rights because hosts and links are network namespaces. The tests check only what
+holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how close the measured delays
+come to the real ones.
 """
 
 from __future__ import annotations
@@ -99,7 +100,10 @@ def timed(seconds: list[float]) -> Iterator[None]:
 
 
 def lab_starts() -> Iterator[tuple[str, str, str]]:
-    """Start two labs (sets of servers), one after the other. Yield a table row for each, with its start-up time."""
+    """Start two labs, one after the other, and yield a table row with the start-up time of each lab.
+
+    A lab is a set of servers that a run starts.
+    """
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))

@@ -1,8 +1,8 @@
-"""Benchmark of column encryption: CPU time for a value, and for a driver that has keys but reads plaintext.
+"""Benchmark of column encryption: the CPU time of encrypting a value, and of a driver that reads plaintext.
 
-The table shows the CPU time for a value by algorithm and length, for the engine (`costof-engine calibrate`) and for the
-Python package `costof.encrypted`. Then the engine's driver reads the same plaintext rows from a server, alternately
-with and without master keys. All figures are medians.
+The first table shows the CPU time for a value by algorithm and length, for the engine (`costof-engine calibrate`) and
+for the Python package `costof.encrypted`. The second shows what it costs a driver to be able to decrypt: the engine's
+driver reads the same plaintext rows from a server, alternately with and without master keys. All figures are medians.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ def _load(wire: Instrument) -> None:
 
 
 def _turn(wire: Instrument, turn: int) -> dict[str, float]:
-    """Return the client's CPU time in us with and without master keys. Their order changes from turn to turn."""
+    """Measure the client once with and once without master keys, and return its CPU times in us.
+
+    The order of the two measurements is reversed in every second turn.
+    """
     return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
 
 

@@ -1,10 +1,14 @@
 """Cost of a query through costof's gateway (a proxy that encrypts columns), compared with HAProxy as a TCP proxy.
 
 The server is a MariaDB on loopback. The query is sysbench's point select. It is either prepared, or sent as text, which
-the gateway parses each time. Four gateways are compared: `no rules` and `plaintext` forward bytes unchanged, `other
-column` has rules for a column that is not selected, and `encrypted` encrypts the selected column. All are measured
-alternately; the table shows medians. Everything runs on one core, because waking a second core may take longer than the
-measured time.
+the gateway parses each time. Four gateways are compared. They differ in their rules, which say which columns are
+encrypted:
+- `no rules` and `plaintext` forward bytes unchanged;
+- `other column` encrypts a column that the query does not select;
+- `encrypted` encrypts the selected column.
+
+All are measured alternately; the table shows medians. Everything runs on one core, because waking a second core may
+take longer than the measured time.
 """
 
 from __future__ import annotations
@@ -145,7 +149,7 @@ Figures = dict[tuple[int, str], tuple[float, float]]
 
 
 def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callable[[], float]]) -> Figures:
-    """Measure each address with each number of workers.
+    """Measure queries to each server, gateway and proxy (`addresses`), with each number of workers.
 
     Returns the queries a second, and the CPU time in us that the gateway or HAProxy uses for a query.
     """

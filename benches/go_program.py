@@ -15,7 +15,7 @@ import platformdirs
 
 @dataclass(frozen=True)
 class GoProgram:
-    """A program from a Go module, of a fixed version."""
+    """A version of a Go program, and the module that contains it."""
 
     name: str
     version: str

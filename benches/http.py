@@ -38,7 +38,7 @@ from costof.programs.http import HttpSettings
 TURNS = 5
 SECONDS = 2
 CONNECTIONS = 50
-# Limit h2load by requests: with a limit on time, it would never end if it opens new connections.
+# Limit h2load by a number of requests. With a time limit it never ends if it opens new connections.
 REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
 CLOSE = "Connection: close"
 SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections", "x25519": "only X25519"}
@@ -50,8 +50,6 @@ Count = tuple[int, float]
 
 @dataclass(frozen=True)
 class Nginx:
-    """The nginx server that all clients request from: its pid, and its URL by arm."""
-
     pid: int
     urls: dict[str, str]
 

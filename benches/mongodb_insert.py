@@ -91,7 +91,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Usage:
 
 
 def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usage:
-    """Measure the engine's loader, which inserts all records into an empty collection before a run."""
+    """Measure how fast the engine loads records, as it does before a run, into an empty collection."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()

@@ -1,7 +1,7 @@
 """The common part of benchmarks that compare the engine with another database client.
 
-Both clients run on the same host, with the same server and the same data. A lab starts the server, as in a
-run of one of costof's studies, such as `mysql-transport`.
+Both clients run on the same host, and query the same server and data. The server is started as in a run of one of
+costof's studies, such as `mysql-transport`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from costof.study.plan import Options, resolve
 TURNS = 5
 SECONDS = 2
 WORKERS = (1, 32)
-#: The workloads 'query1' and 'query32', named after the number of workers.
 QUERIES = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
 #: A limit on operations that no measurement reaches.
 UNBOUNDED = 10_000_000
@@ -38,7 +37,7 @@ LOAD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Bench:
-    """A comparison of clients on one arm. `wire` is the engine, on the clients' host."""
+    """A comparison of the engine (`wire`) with other clients on one arm, such as connections with TLS."""
 
     lab: ServerLab
     wire: Instrument
@@ -50,11 +49,13 @@ class Bench:
         return Usage.from_slice(answer, self.server_cpu_seconds() - before)
 
     def server_cpu_seconds(self) -> float:
-        """Return the CPU time of all servers of the lab, such as the members of a replica set."""
+        """Return the CPU seconds of all servers of the lab, such as the members of a replica set."""
         return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Measure another client on the engine's host. `read` returns operations and seconds from its output."""
+        """Run another client on the engine's host. `read` returns the number of operations and the seconds from its
+        output.
+        """
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
@@ -75,7 +76,9 @@ class Bench:
     def alternate(
         self, what: str, workload: str, operations: int, peers: Mapping[str, Callable[[], Usage]]
     ) -> Measured:
-        """Measure the engine's workload and other clients alternately. `what` names the measurement in the table."""
+        """Measure the engine's workload and other clients alternately. `what` is the title of this measurement in the
+        table.
+        """
         clients = {OURS: lambda: self.engine(workload, operations), **peers}
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 
@@ -87,9 +90,9 @@ BenchType = TypeVar("BenchType", bound=Bench)
 def running_benches(
     kind: type[BenchType], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
 ) -> Iterator[list[BenchType]]:
-    """Start the servers of a study and load their data. Yield a bench without TLS and a bench with TLS.
+    """Start the servers of a study and load their data. Yield two benches: one without TLS and one with TLS.
 
-    The engine can then measure these `workloads` and the workload 'connect'.
+    The benches can measure the given `workloads`, and the workload 'connect'.
     """
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))

@@ -37,7 +37,8 @@ WORKLOADS = [Workload(name=f"{kind}{n}", kind=kind, workers=n) for kind in ("que
 class SmallStrings(RedisServer):
     """A server on which all strings have 100 bytes.
 
-    In the lab's usual data some strings are larger. The engine avoids these, but the other clients read any key.
+    In the lab's usual data some strings are larger. The engine does not read the larger strings, but the other clients
+    read any key.
     """
 
     def settle(self) -> None:

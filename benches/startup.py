@@ -23,7 +23,7 @@ TURNS, ROUNDS = 9, 30
 
 
 def main() -> None:
-    """Print each command's CPU time, including child processes, and its ratio to that of the Python interpreter alone.
+    """Print each command's CPU time, including child processes, and its ratio to the CPU time of Python alone.
 
     All commands are run in turn, several times. A ratio compares CPU times of the same turn.
     """

@@ -42,7 +42,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements of all clients under the same conditions. `setting` describes these in the table."""
+    """The measurements of all clients under the same conditions, which `setting` describes in the table."""
 
     setting: str
     turns: Mapping[str, list[Usage]]
@@ -59,8 +59,8 @@ def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: i
 def print_table(title: str, measured: list[Measured]) -> None:
     """Print a table line for each setting and client: medians, and the engine's CPU time relative to the client's.
 
-    A turn measures every client once. The ratio and its 95 % interval compare CPU times of the same turn, because the
-    speed of a shared machine changes between turns.
+    All clients are measured in turn, several times. The ratio and its 95 % interval compare CPU times of the same turn,
+    because the speed of a shared machine changes between turns.
     """
     table = Table(title=title, title_justify="left", box=None)
     for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):

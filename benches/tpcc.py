@@ -1,6 +1,6 @@
-"""Comparison of the engine with go-tpc in TPC-C, on one MariaDB at the same isolation level, each with its own data.
+"""Comparison of the engine with go-tpc in TPC-C: one MariaDB, the same isolation level, and separate data for each.
 
-They are measured alternately; the table shows medians. Both use prepared statements and do not pause between
+The two clients are measured alternately; the table shows medians. Both use prepared statements and do not pause between
 transactions. After a deadlock the engine retries the transaction. go-tpc gives up and counts an error; this benchmark
 counts only go-tpc's successful transactions.
 """
@@ -53,7 +53,7 @@ class Bench:
 
     def go_tpc(self) -> Usage:
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_seconds()
-        # Without --ignore-error a terminal ends at its first deadlock.
+        # Without --ignore-error, each of go-tpc's threads ends at its first deadlock.
         output = self.run_go_tpc("run", f"--threads={TERMINALS}", f"--time={SECONDS}s", "--ignore-error", "--silence")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = self._server_seconds() - server

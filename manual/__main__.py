@@ -21,7 +21,7 @@ from manual.picture import picture
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
-#: The site's configuration, completed with the studies' pages. Zensical (the site generator) needs it beside docs/.
+#: The site's configuration, with the studies' pages added. Zensical (the site generator) needs it beside docs/.
 SITE = reports.ROOT / "site.yml"
 COSTS, PUBLISHED, SCHEMA = DOCS / "costs.md", DOCS / "published.md", REFERENCE / files.SCHEMA
 #: The folder of the built site, and a pattern that matches a formula in its pages. The Markdown extension
@@ -48,7 +48,7 @@ def man(folder: Path) -> None:
 def pages() -> None:
     """Write the generated pages of the site.
 
-    These are the first page, Costs, the publications, the reference, the reports, and llms.txt.
+    These are the first page, costs.md, published.md, the reference, the reports of runs, and llms.txt.
     """
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
@@ -80,10 +80,10 @@ def formulas() -> None:
 @click.argument("names", nargs=-1, type=click.Choice(study_names()))
 @click.option("--profile", type=click.Choice(["quick", published_runs.PROFILE]), default="quick", show_default=True)
 def measure(names: tuple[str, ...], profile: str) -> None:
-    """Run the quick profile of all studies, or of NAMES, store the runs, and quote them in the pages.
+    """Run the quick profile of all studies, or of NAMES. Store the runs, and write their answers into the pages.
 
-    With --profile published, run the five studies of docs/published.md in the published size. It takes hours; Ctrl-C
-    ends it, and the same command continues it.
+    With --profile published, run the five studies of docs/published.md with as many rounds as for publication. This
+    takes hours; Ctrl-C ends it, and the same command continues it.
     """
     if profile == published_runs.PROFILE:
         for name in names or published.STUDIES:
@@ -99,7 +99,7 @@ def measure(names: tuple[str, ...], profile: str) -> None:
 
 @main.command()
 def quote() -> None:
-    """Analyse the stored runs again, and update the quotes of their answers in the pages."""
+    """Analyse the stored runs again, and update their answers in the pages."""
     quote_runs()
 
 

@@ -1,7 +1,7 @@
-"""The answer on the page of a study.
+"""Writes the answer to a study's question, for the study's page on the site.
 
-It consists of a sentence and a few lines, a frame with picture and calculator, mitigations, published figures, and
-evidence.
+The answer has these parts: a sentence with a few lines below it, a frame with picture and calculator, mitigations,
+published figures, and evidence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_MITIGATION = (
 
 
 def answer(result: Result, results: Mapping[str, Result]) -> str:
-    """Return the answer in Markdown. `results` are those of all studies, for links to studies of the same server."""
+    """Return the answer in Markdown. `results` has all studies' results, for links to studies of the same server."""
     parts = {part.name: part for part in document(result).parts}
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
@@ -64,8 +64,8 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     """Yield what to consider before choosing a mitigation (a setting that makes the protection cheaper).
 
-    If some mitigations give up a part of the protection, the first item names the best one that does not. A further
-    item for each mitigation says what it costs in other metrics.
+    The first item names the best mitigation that keeps the whole protection, if the best of all gives up a part of it.
+    A further item for each mitigation says how much worse it makes other metrics.
     """
     helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best
@@ -91,7 +91,8 @@ def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]
 def _evidence(result: Result) -> Iterator[str]:
     """Yield HTML with the run's checks (such as whether the machine was quiet), and with the evidence of each arm.
 
-    Evidence proves that an arm had its settings, such as the TLS version. It is in a list that a click opens.
+    Evidence proves that an arm had its settings, such as the TLS version. The reader clicks to open the list of
+    evidence.
     """
     yield " · ".join(escape(check.words) for check in result.sections.checks or [])
     index, items = Index(result), []

@@ -51,7 +51,7 @@ class Direction(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure beside the effect that our run measured on the same metric.
+    """A published figure, and the effect that our run measured in the same metric.
 
     `headline` says whether the metric is one of those that answer the study's question. `direction` says whether the
     published figure is a cost or a gain.
@@ -75,24 +75,29 @@ class Claim:
 
 
 def claims(result: Result) -> list[Claim]:
-    """Return a claim for each published figure: about the first measured arm that has the figure's settings.
+    """Compare each published figure with our run. Return a claim (the comparison) for each figure.
 
-    Published figures without such an arm are left out.
+    Several arms of the run may have the settings of a figure; the first of them is compared. Figures without such an
+    arm are left out.
     """
     return [each[0] for each in claims_by_figure(result) if each]
 
 
 def claims_by_figure(result: Result) -> list[list[Claim]]:
-    """Return a list for each published figure: a claim for each measured arm that has the figure's settings.
+    """Compare each published figure with all arms of our run that have its settings.
 
-    The list of a figure is empty if no such arm was measured.
+    Return a list for each figure, with a claim (a comparison) for each arm. The list is empty if no such arm was
+    measured.
     """
     index = Index(result)
     return [[*_claims(index, figure)] for figure in _figures(result)]
 
 
 def paragraphs(result: Result) -> Iterator[str]:
-    """Yield paragraphs about the published figures for the study's page; none if it has no published figures."""
+    """Yield paragraphs for the study's page that compare its published figures with the run.
+
+    Yield nothing if the study has no published figures.
+    """
     if result.published is None:
         return
     compared = claims(result)
@@ -242,10 +247,10 @@ def direction(ratio: float, margin: float, better: str) -> Direction:
 
 
 def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:
-    """Return a sentence that compares the published figures with ours.
+    """Return a sentence that says how many times as large the published figures are as ours.
 
-    It compares the figures without the protection, and the changes by the protection. If only the ratio was published,
-    it compares the changes in percent.
+    It compares two figures: the value without the protection, and the difference that the protection makes. If only the
+    ratio was published, it compares the change in percent.
     """
     before, after = figure.control_value, figure.value
     if before is None or after is None or not effect.control_value or not effect.difference.value:
@@ -260,7 +265,7 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
 
 
 def _times(factor: float) -> str:
-    """Return the part of a sentence before 'ours', such as '2.1 times', or 'about' for a factor close to 1."""
+    """Return text such as '2.1 times', or 'about' for a factor close to 1. The word 'ours' follows it in a sentence."""
     if 1 / ABOUT_THE_SAME <= factor <= ABOUT_THE_SAME:
         return "about"
     return f"{fmt.number(factor, fmt.significant_decimals(factor, 2))} times"

@@ -25,7 +25,7 @@ from costof.study.plan import Plan
 from manual import claims, glance
 from manual.reports import StoredRun, command
 
-#: Figures of a run that is older than this are marked as old.
+#: The page marks a run as old if it was measured more than this number of days ago.
 FRESH_DAYS = 180
 #: The kind of a workload whose operation is a new connection.
 CONNECT = "connect"
@@ -102,7 +102,7 @@ def configuration(plan: Plan) -> str:
 
 
 def age_mark(stored: StoredRun, today: date) -> str:
-    """Return why the run's figures count as old; '' if they do not."""
+    """Return a sentence that says why the run is old, such as 'Old: measured 200 days ago.'; '' if it is not old."""
     days = (today - date.fromisoformat(stored.result.started[:10])).days
     version = stored.result.environment.get("costof")
     reasons = [f"measured {days} days ago"] if days > FRESH_DAYS else []
@@ -111,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report: arms at the nearest distance come first."""
+    """Return the costs of every protected arm, in the order of the report: the arms at the shortest distance first."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 
@@ -156,9 +156,10 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
 
 
 def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
-    """Return whether the settings of the arm and of its control were verified in the slices that measured the metric.
+    """Return whether evidence confirms the settings of the arm and of its control for this metric.
 
-    Only evidence from the client that measured the metric counts: 'wire' (the engine) or 'app' (a driver).
+    The evidence must be from slices (measured windows), and from the client that measured the metric: 'wire' (the
+    engine) or 'app' (a driver).
     """
     control = index.arm(arm.baseline or "")
     return all(

@@ -1,6 +1,6 @@
 """The answer of a study in a few lines: what the protection costs, what makes it cheaper, and published figures.
 
-The site's first page has these lines of every study, and each study's page begins with its own.
+The site's first page has these lines for every study. Each study's page begins with the lines about that study.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def server(result: Result) -> str:
 
 
 def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield, as items of a Markdown list, the reason for the cost, what lowers it, and the published figures.
+    """Yield items of a Markdown list: the reason for the cost, the settings that lower it, and the published figures.
 
-    `results` are those of all studies, because another study of the same server and protection may have measured what
-    lowers the cost.
+    `results` has the results of all studies, because another study of the same server and protection may have measured
+    settings that lower the cost.
     """
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [
@@ -56,8 +56,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # Mitigations that this study measured answer its question, so they come first. Mitigations that other studies
-    # measured follow the reason for the cost.
+    # Mitigations that this study measured come before the reason, because they answer the study's question. Mitigations
+    # that only other studies measured come after it.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
@@ -88,7 +88,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict as a sentence, without the number of CPU cores if it has other figures."""
+    """Return the verdict as a sentence. Leave out the number of CPU cores if there are other figures to show."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):
@@ -98,7 +98,7 @@ def cost(result: Result) -> str:
 
 
 def helps(result: Result) -> str:
-    """Return what the best mitigation saves and what it costs in other metrics; '' if no mitigation was measured."""
+    """Return what the best mitigation saves and how it worsens other metrics; '' if no mitigation was measured."""
     data = result.sections.mitigations
     if data is None or not data.protecting:
         return ""

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from manual.reports import DOCS, ROOT
 
-#: The entry of the navigation in mkdocs.yml that stands for the pages of all studies.
+#: In the navigation of mkdocs.yml, this entry is replaced by the pages of all studies.
 STUDIES = "studies/"
 
 

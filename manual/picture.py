@@ -13,7 +13,7 @@ HEAD, SWATCH, GAP = 30, 11, 18
 
 
 def picture(result: Result) -> str:
-    """Return the figure of the phases, with its legend, as SVG. Raises `StopIteration` if the run has none."""
+    """Return the figure of the phases, with its legend, as SVG. Raises `StopIteration` if the run has no phases."""
     blocks = (block for part in document(result).parts for block in part.blocks)
     figure = next(block for block in blocks if isinstance(block, Figure) and block.name == FIGURE)
     sheet = figure.draw(WIDE)

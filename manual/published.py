@@ -1,7 +1,7 @@
-"""The page about five publications: every published figure beside a run of the publication's own size.
+"""The page about five publications: every published figure beside the figures of our own run.
 
-All figures come from the stored runs and from the studies' files. For a study without a stored run, the page has only
-the published figures.
+Our runs have the size of the published measurements. All figures come from the stored runs and from the studies' files.
+For a study without a stored run, the page has only the published figures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ published figures in the studies' files; no figure is written by hand.
 
 """
 COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
-#: If a CPU limit throttles a program for at least this share of the time, the page says so.
+#: The page mentions a CPU limit if it throttles a program for at least this share of the time.
 LEAST_SHOWN = 0.05
 #: The sentences about causes mention the distance of an arm if its round-trip time is at least this.
 FAR_MS = 1.0
@@ -53,8 +53,8 @@ def page(results: Mapping[str, Result]) -> str:
 class Statement:
     """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
 
-    `figures` has a list for each published figure. The list has a claim for each arm of our run that has the figure's
-    settings.
+    `figures` has a list for each published figure. Each list compares the figure with our run: it has a claim for each
+    arm with the figure's settings.
     """
 
     what: str
@@ -182,9 +182,11 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield a sentence with the number of published figures for which this run has no figure, if there are any.
+    """Yield a sentence with the number of published figures that cannot be compared, because this run has no such
+    figure.
 
-    Yield a further sentence for each arm that failed, if a published figure is about that arm.
+    Yield nothing if all can be compared. Yield a further sentence for each arm that failed, if a published figure is
+    about that arm.
     """
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
@@ -236,7 +238,7 @@ def reasons(result: Result) -> list[str]:
 
 
 def _facts(index: Index, name: str) -> str:
-    """Return the protocol, cipher and key that the arm used, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
+    """Return protocol, cipher and key of an arm's connections, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
     arm = index.arm(name)
     facts = [each.facts for each in arm.evidence] if arm is not None else []
     kinds = ("protocol", "cipher", "key")

@@ -1,8 +1,8 @@
 """Runs of the studies' published profiles, which repeat a published measurement at its original scale.
 
-Such a run can take several hours. So it has a folder of its own, from which the same command continues it. It is stored
-only when it is complete: as its ledger or, if the ledger is too large for the repository, as its result, which has the
-values of each round.
+Such a run can take several hours. So it has a folder of its own, from which the same command continues it. Only
+complete runs are stored: as a ledger (the raw records) or, if the ledger is too large for the repository, as a result,
+which has the values of each round.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from costof.study.library import load_study
 from manual.reports import ROOT, RUNS, store
 
 PROFILE = "published"
-#: The archives of complete runs, and the folders of runs that may still continue.
+#: The folder with the archives of complete runs, and the folder of unfinished runs.
 STORED, UNDER_WAY = RUNS / PROFILE, ROOT / "runs" / PROFILE
 #: The maximum size of an archive. If a run's ledger would be larger, its result is stored instead.
 MOST_BYTES = 2_000_000
 
 
 def arguments(study: str) -> list[str]:
-    """Return the arguments with which `costof` measures a study in the published size.
+    """Return the arguments with which `costof` runs a study as large as the published measurement.
 
     They include the number of rounds as the option --rounds. Without this option the run would shorten its slices
     (measured windows), and would end as soon as its verdicts are reached.
@@ -40,10 +40,7 @@ def arguments(study: str) -> list[str]:
 
 
 def measure(study: str) -> Path | None:
-    """Start or continue a study's run, and return its archive; None if Ctrl-C ended the run.
-
-    The next call continues such a run.
-    """
+    """Start a study's run, or continue an interrupted one. Return its archive; None if Ctrl-C ended the run."""
     folder = UNDER_WAY / study
     if not folder.exists():
         _run([*arguments(study), "--out", str(folder)])

@@ -1,8 +1,8 @@
-"""The stored runs: a run of each study's quick profile, stored as its ledger and quoted on the study's page.
+"""The stored runs: one run of each study's quick profile, whose answer the study's page quotes.
 
-Ledgers (raw results) are stored instead of reports. A report's HTML changes with every change of its layout, but a
-ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current analysis.
-Compression reduces a ledger to a tenth of its size.
+Runs are stored as ledgers (raw results) and not as reports. A report's HTML changes with every change of its layout,
+but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current
+analysis. Compression reduces a ledger to a tenth of its size.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
 RUNS = DOCS / "runs"
-#: Additional options of the command: a longer time budget for studies whose quick profile has too short a one on a slow
-#: machine.
+#: Additional options of the command. The quick profile of this study needs more time on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 #: The number of idle connections with which the memory of a connection is measured.
 IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
-#: Matches the text that a page quotes from a run, with the marks around it. The text is the command with what it prints
-#: (`run`), or the answer of a study's page (`answer`).
+#: Matches text that a page quotes from a run, including the marks around it. After the mark `run` there is a command
+#: with its output, and after `answer` the answer of a study's page.
 QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -83,7 +82,6 @@ class StoredRun:
 
 
 def stored_runs() -> dict[str, StoredRun]:
-    """Return all stored runs by study."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
@@ -92,7 +90,6 @@ def stored_runs() -> dict[str, StoredRun]:
 
 
 def results() -> dict[str, Result]:
-    """Return the results of all stored runs by study."""
     return {study: stored.result for study, stored in stored_runs().items()}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
-#: How the constraints of a number or a length are printed.
+#: Signs that show the constraints of a number or a length in the tables.
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 
 
