@@ -82,8 +82,8 @@ def formulas() -> None:
 def measure(names: tuple[str, ...], profile: str) -> None:
     """Run the quick profile of all studies, or of NAMES. Store the runs, and write their answers into the pages.
 
-    With --profile published, run the five studies of docs/published.md with as many rounds as for publication. This
-    takes hours; Ctrl-C ends it, and the same command continues it.
+    With --profile published, run the five studies of docs/published.md instead, at the scale of the published
+    measurements. This takes hours; Ctrl-C ends it, and the same command continues it.
     """
     if profile == published_runs.PROFILE:
         for name in names or published.STUDIES:

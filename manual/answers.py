@@ -64,8 +64,8 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     """Yield what to consider before choosing a mitigation (a setting that makes the protection cheaper).
 
-    The first item names the best mitigation that keeps the whole protection, if the best of all gives up a part of it.
-    A further item for each mitigation says how much worse it makes other metrics.
+    If some mitigations give up a part of the protection, the first item names the best one that keeps the whole
+    protection. A further item for each mitigation says how much worse it makes other metrics.
     """
     helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best

@@ -40,9 +40,9 @@ from tests.noise import Chance, Chances, Noise
 NS_PER_MS = 1e6
 USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
-#: Warm-up slices take this many times as long, so tests fail if an analysis counts one of them.
+#: Slices of the warm-up take this many times as long. So a test fails if an analysis includes the warm-up.
 COLD = 3.0
-#: The first part of the names of metrics that the measuring client does not count itself, such as `cpu.server`.
+#: The first words of metrics' names, such as `cpu.server`, that something other than the measuring client counts.
 FIGURES = ("bytes", "cpu", "server")
 #: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
 #: time, only STEPS different times occur.
@@ -147,7 +147,7 @@ class Truth:
         return {}
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the evidence about an arm that the service collects before the first round."""
+        """Return the evidence about an arm that the service collects before the first round, such as a TLS version."""
         return {}
 
     def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
@@ -155,12 +155,14 @@ class Truth:
         return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
-        """Return the reason to discard the slice of this round, or None."""
+        """Return why the slice of this arm and workload in round `number` must be discarded; None if it is valid."""
         return None
 
     def links(self, plan: Plan) -> list[LinkEvidence]:
-        """Return the measured round-trip times of all links. TCP measures the true time; ICMP echoes take slightly
-        longer."""
+        """Return the measured round-trip times of all links.
+
+        The times measured by TCP are exact; those of ICMP echoes are slightly too long.
+        """
         late = {BY_ICMP: 0.031, BY_TCP: 0.0}
         distance = plan.study.distance_factor
         if distance is None or plan.target:
@@ -182,11 +184,9 @@ class Truth:
         ]
 
     def flushes(self) -> list[FlushEvidence]:
-        """Return the measurements of a flush of the servers' disk."""
         return []
 
     def link_ms(self, nominal_ms: float) -> float:
-        """Return the true round-trip time of a link."""
         return nominal_ms
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
@@ -238,7 +238,7 @@ def fake_run(
 
 
 def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
-    """Return the analysed result of a simulated run, whose ledger is deleted."""
+    """Simulate a run, analyse it, delete its ledger, and return the result."""
     with tempfile.TemporaryDirectory() as folder:
         return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 
@@ -254,7 +254,10 @@ def fake_start(
     noise: Noise = USUAL,
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Append all records of one start of the servers, except the `EndRecord` that ends a run."""
+    """Simulate one start of the servers, and append its records to the ledger.
+
+    The caller appends the `EndRecord` that ends a run.
+    """
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):

@@ -1,9 +1,9 @@
-"""The statements that every client runs (its round trip), their tables, and the check of what the client prints.
+"""The statements that every client runs, their tables, and the check of what the client prints.
 
-A client reads the columns of `cities`, inserts a city with two visits, reads them back, computes a sum, changes the
-city and rolls another change back. It does the same with a person whose name and salary are protected, finds the person
-by name, and deletes all rows that it inserted. All inserted rows contain `owner`, so clients that run at the same time
-do not disturb each other.
+A client reads the column names of `cities`, inserts a city with two visits, reads these rows back, and computes a sum.
+It changes the city, and rolls another change back. It does the same with a person whose name and salary are protected,
+finds the person by name, and deletes all rows that it inserted. All inserted rows contain `owner`, so clients that run
+at the same time do not disturb each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CREATE TABLE people (
 PROTECTED = {"people": ("name", "salary")}
 NOTE = "O'Hara \\ é"
 SALARY = 4711
-# Bytes that an AES-128-GCM ciphertext adds to its value: the number of the algorithm, the nonce and the tag.
+# The number of bytes by which an AES-128-GCM ciphertext is longer than its plaintext: algorithm number, nonce and tag.
 SEALING = 1 + 12 + 16
 HEX = "hex:"
 

@@ -105,10 +105,11 @@ def _artifact(name: str, what: str) -> Path:
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
-    """Run a client, which executes the statements of `facts` once for each trip. Return its output lines by trip.
+    """Run a client, and return its output lines by name of trip.
 
-    A trip is a list of fields for the client, such as a URL and a password. The first field is the trip's name. The
-    fields are sent to standard input, because other users can read the arguments of a process.
+    A trip is one execution of the statements of `facts`. It is given as a list of fields for the client: the trip's
+    name, then fields such as a URL and a password. The fields are sent to standard input, because other users can read
+    the arguments of a process.
     """
     lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(
@@ -142,13 +143,11 @@ def _build(argv: Sequence[str], folder: Path) -> None:
 
 
 def _call(argv: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command. It has no timeout of its own, because pytest ends a test that hangs."""
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
-    """Return the folder in the cache that `build` has filled from these sources. It is built only if the sources
-    changed."""
+    """Return a folder in the cache that `build` fills. It is filled again only if a file in `sources` has changed."""
     digest = hashlib.sha256()
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
@@ -156,7 +155,7 @@ def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
 
 
 def _kept(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of this name in the user's cache. If there is none, `build` fills it first."""
+    """Return the folder `name` in the user's cache. If it does not exist, it is created and filled by `build`."""
     cache = user_cache_path("costof") / "test-clients"
     final = cache / name
     if not final.exists():

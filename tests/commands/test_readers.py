@@ -25,7 +25,6 @@ COUNTS = {name: (*each["counts"], None)[:2] for name, each in EXPECTED.items() i
 #: For each output without figures: the expected reason for refusing it.
 UNREADABLE = {name: each["refused"] for name, each in EXPECTED.items() if "refused" in each}
 
-#: All units that figures of readers may have.
 UNITS = {"ms", "us", "per_second", "percent", "bytes", "errors", "MB/s", "MiB/s"}
 #: Invalid texts that a program may print instead of a number.
 ODD = [
@@ -190,7 +189,8 @@ AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
 #: Each case: a real output; replacements in its text, after which at least half of its operations have failed; and the
 #: expected numbers of tried and failed operations.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
-    # Without -l a response of different length is a failure. An aborted response counts under both Receive and Length.
+    # Without ab's option -l, a response of different length is a failure. ab counts an aborted response under both
+    # Receive and Length.
     ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),
     ("ab.txt", {"requests:        0": f"requests:        2000\n{AB.format(1000)}"}, (2000, 1000)),
     ("ab.txt", {"Total trans": "Non-2xx responses:      2000\nTotal trans"}, (2000, 2000)),
@@ -209,7 +209,8 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # If a client stops at an error, its remaining transactions count as failed. Skipped transactions were not tried.
+    # If a client of pgbench stops at an error, its remaining transactions count as failed. Skipped transactions were
+    # not tried.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),
@@ -239,7 +240,7 @@ def test_every_reader_that_counts_failures_has_an_example_with_failures() -> Non
 
 
 def changed(output: str, *changes: Callable[[Any], object]) -> Report:
-    """Apply `changes` to the document of a real JSON output, and return what its reader reads from the result."""
+    """Apply `changes` to a load generator's JSON output, and return what its reader reads from the changed output."""
     document = json.loads(WRITTEN[output])
     for change in changes:
         change(document)

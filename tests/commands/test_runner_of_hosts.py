@@ -1,4 +1,4 @@
-"""The process that runs commands on one of several hosts. Tests start it as Ray starts it on a host."""
+"""The process that runs commands on one of several load hosts. Ray starts it there, and so do these tests."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ RUN = ("wrk", "k6", "hey", "benchbase")
 
 
 def failing(name: str, text: str, share: float) -> str:
-    """Return an output changed so that a share of its operations failed, as the program itself would write it."""
+    """Return an output changed as if this share of the operations had failed, in the program's own format."""
     match name:
         case "wrk":
             (requests,) = re.findall(r"(\d+) requests in", text)

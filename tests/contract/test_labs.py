@@ -83,11 +83,11 @@ def test_lab_without_network_namespaces_runs_on_loopback_and_warns_about_missing
 
 @dataclass(frozen=True)
 class Deaths:
-    """A lab, and what must fail if its processes are killed.
+    """A lab, and the arms that must fail if its processes are killed.
 
-    `entrances` has processes in front of the server, which are killed one after the other. For each process, the value
-    lists the arms that must then fail, named by their level of the main factor, such as
-    `{"stunnel": ("stunnel-server",)}`. In the end `server` is killed, and the whole run must fail.
+    `entrances` has the processes in front of the server, which are killed one after the other. The arms that then fail
+    are named by their level of the main factor: `{"stunnel": ("stunnel-server",)}` means that killing stunnel makes the
+    arm 'stunnel-server' fail. In the end `server` is killed, and the whole run must fail.
     """
 
     study: str

@@ -51,7 +51,8 @@ def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
-    # The further arms may also have other addresses, because their clients connect to a tunnel in front of the server.
+    # All other arms are compared too. They may have other addresses, because their clients connect to a tunnel in front
+    # of the server.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))

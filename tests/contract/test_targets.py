@@ -34,7 +34,8 @@ KEEP_EMPTY = pytest.mark.parametrize(
 )
 
 
-#: Not in `make test`, because `test_postgres_target.py` and `test_mongodb_target.py` test the same code.
+#: `make test` leaves out these servers, because other tests run the same code: `test_postgres_target.py` and
+#: `test_mongodb_target.py`.
 SLOW = {"postgres-database", "postgres-commits", "mongodb"}
 
 
@@ -50,7 +51,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
     """Load the records of a run. Yield the service, the place of the records, and the engines.
 
-    The place is the name of a database or schema, or a prefix of keys.
+    The place is what the run created on the server: the name of a database or schema, or a prefix of keys.
     """
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service, server.workloads) as engines:

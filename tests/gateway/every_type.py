@@ -93,7 +93,7 @@ class Site:
         return Client(address, user, self.server.password.get_secret_value(), DATABASE.encode(), **more)
 
 
-#: The statements that the gateway accepts from the accounts whose statements it checks.
+#: The statements that the gateway accepts from accounts that may only send approved statements.
 APPROVED = [
     "SELECT * FROM every_type ORDER BY whole",
     "SELECT name AS n, t.price, whole + 1, COUNT(*), NOW() > moment FROM every_type t GROUP BY 1, 2, 3, 5 ORDER BY 3",

@@ -42,7 +42,7 @@ name = "{SHOP}"
 role = "ciphertext"
 master_key = "app"
 """
-#: The statements that the gateway accepts from the shop's accounts.
+#: The statements that the gateway accepts from accounts that may only send approved statements.
 APPROVED = [
     "SELECT name, price, city, visits FROM people ORDER BY id",
     "SELECT * FROM people",
@@ -181,7 +181,6 @@ def refusal(connection: Any, statement: str) -> tuple[int, str]:
 
 
 def attacks() -> list[bytes]:
-    """Return the statements of `tests/vectors/gateway-attacks.txt`."""
     path = Path(__file__).parents[1] / "vectors" / "gateway-attacks.txt"
     lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
     return [line.encode().decode("unicode_escape").encode("latin1") for line in lines]

@@ -23,7 +23,8 @@ from tests.support.programs import eventually
 COSTOF = [sys.executable, "-m", "costof"]
 SMALL = ["--profile", "quick", "--set", "records=500"]
 SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
-#: The number of slices (measured windows) in a round: 2 workloads on 3 arms (plain, its identical copy, and TLS).
+#: The number of slices (measured windows) in a round: 2 workloads on 3 arms (plain, an identical copy of plain, and
+#: TLS).
 SHORT_ROUND = 6
 
 

@@ -200,8 +200,8 @@ def test_option_t_ends_the_run_after_the_given_time(site: Site) -> None:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # If the machine pauses, there may be no response in time, or the last requests are abandoned. Then `eventually`
-        # repeats the run.
+        # If the machine pauses, the time may end before the first response, or with requests that are still in flight.
+        # Then `eventually` repeats the run.
         return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

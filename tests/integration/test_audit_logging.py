@@ -67,7 +67,9 @@ class Audited:
         self.arms = {arm.name: arm for arm in arms if not arm.replicate}
 
     def measure(self, arm: str, workload: str) -> tuple[SliceAnswer, Judgement]:
-        """Measure a slice on new connections. Return the engine's answer, and what the lab says about the slice."""
+        """Measure a slice on new connections. Return the engine's answer, and the lab's judgement of whether the slice
+        counts.
+        """
         planned = self.arms[arm]
         self.lab.arrange(planned)
         if workload != "connect":
@@ -186,7 +188,9 @@ def test_full_disk_of_an_audit_log_is_reported_and_does_not_stop_the_server(tmp_
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure slices until the disk is full and the log therefore lacks entries. Fail if an operation fails before."""
+    """Measure slices until one is discarded, because the log lacks entries on a full disk. No operation may fail
+    before.
+    """
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch
         if mismatch is not None:

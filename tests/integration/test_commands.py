@@ -47,7 +47,7 @@ def test_reported_cost_of_a_command_agrees_with_the_time_added_to_it(tmp_path: P
     assert ended.status == 0, ended.err
     (effect,) = (each for each in result.effects if each.metric == "load.time")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED), "a busy machine may hide it"
-    # The test allows three times the interval: one 95 % interval in twenty misses the true value by chance.
+    # Allow three times the half-width of the interval: a 95 % interval misses the true value in one of twenty runs.
     wide = 3 * (effect.difference.high - effect.difference.low) / 2
     assert abs(effect.difference.value - 20) < max(wide, 2)
 
@@ -147,7 +147,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    # On a busy machine a warning comes before the error, so only the last line is checked.
+    # Check only the last line, because on a busy machine a warning comes before the error.
     assert (ended.status, ended.error_lines[-1]) == (1, f"costof: no arm can run: {message}")
     assert not (tmp_path / "runs").exists()
 

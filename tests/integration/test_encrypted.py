@@ -155,7 +155,7 @@ def test_alias_does_not_bypass_the_check_that_a_column_is_encrypted(site: Site) 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
-    """Only the session is different: the statement, its position, the gateway and the account are the same."""
+    """Both sessions send the same statement at the same position, through the same gateway and account."""
     recorded: list[bytes] = []
 
     def read_through(swap: Callable[[bytes], bytes]) -> Any:
@@ -201,7 +201,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # The number of errors is not checked: after an error a worker prepares its statement again, which fails again.
+        # Do not check the number of errors: after an error, a worker prepares its statement again, which fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)

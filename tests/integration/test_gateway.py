@@ -55,7 +55,6 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 @pytest.fixture(scope="module")
 def shop(lab: Lab) -> Iterator[Shop]:
-    """Start a gateway with a shop's tables behind it, shared by all tests."""
     with shop_server(lab) as server, gateway_before(lab, server, "rules") as shop:
         yield shop
 

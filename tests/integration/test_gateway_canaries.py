@@ -1,7 +1,7 @@
 """TPC-C's statements through the gateway, with a canary (a recognisable value) in every protected column.
 
-No canary reaches the client in plaintext. Three further tests show that the search would find one: without a gateway,
-without a rule for a column, and with a computed output that is approved as plaintext.
+No canary reaches the client in plaintext. Three further tests show that the search finds canaries where plaintext is
+expected: without a gateway, in a column without a rule, and in a computed output that is approved as plaintext.
 """
 
 from __future__ import annotations

@@ -73,13 +73,14 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """Return the learned statements as a reviewer may approve them: with computed outputs sent as plaintext."""
+        """Return the learned statements as a reviewer may approve them, who allows computed outputs in plaintext."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Check that statements of a client are rejected, with advice, until the gateway has learned them.
+        """Check that the gateway rejects a client's statements, and accepts them after it has learned them.
 
-        `trip` runs the client. Its arguments are a log-in and a name that all rows of the client contain.
+        The error message advises to let the gateway learn. `trip` runs the client, with two arguments: a log-in, and a
+        name that all rows of the client contain.
         """
         self.approve("")
         error = outcome(lambda: trip(self.guarded, f"{client}-early"))
@@ -140,7 +141,6 @@ def site(lab: Lab, server: MariadbServer) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def present() -> Iterator[None]:
-    """Skip the test if this machine lacks the client."""
     try:
         yield
     except Absent as absent:

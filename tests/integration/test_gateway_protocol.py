@@ -43,7 +43,7 @@ database = "{DATABASE}"
 table = "people"
 column = "name"
 """
-#: The statements that the gateway accepts from the guarded account, whose statements it checks.
+#: The statements that the gateway accepts from the guarded account, which may only send approved statements.
 APPROVED = [
     approval("SELECT name FROM people"),
     approval("SELECT HEX(?)", outputs=["plain"]),
@@ -78,8 +78,10 @@ class Site:
         return f"{self.server.address}:{self.server.port}"
 
     def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
-        """Connect as an account in the rules. At the end, the bytes for guarded accounts are searched for
-        protected values.
+        """Connect to the gateway as one of the accounts in its rules.
+
+        At the end of the tests, all bytes that guarded accounts received are searched for protected values. A guarded
+        account may only send approved statements.
         """
         name = user if isinstance(user, bytes) else user.encode()
         client = Client(

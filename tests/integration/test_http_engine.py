@@ -60,8 +60,8 @@ def test_ten_thousand_connections_need_little_memory(origin: list[str], authorit
     with engine() as instrument:
         begin(instrument, target_arm, MANY)
         opened = 0
-        # A worker connects when it makes its first request. Fast workers may make all requests of a slice, so it can
-        # take several slices until every worker has connected.
+        # Measure until every worker has connected. A worker connects when it makes its first request, and fast workers
+        # may make all requests of a slice.
         while opened < MANY:
             answer = instrument.slice(1, "arm", "request", 2 * MANY, HANGS_SECONDS)
             assert answer.errors == []

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
     options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", "--full", *arguments]
     ended = costof("run", study, *options, cwd=folder)
-    # The run is partial if a slow machine cannot reach the load.
+    # A slow machine may not reach the load. The run is then partial.
     assert ended.status in (EXIT_ANSWERED, EXIT_PARTIAL), ended.err
     run = folder / "run"
     slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
@@ -50,7 +50,7 @@ def test_load_sends_the_requested_number_of_queries_on_each_connection(study: st
     output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in output
-    # A slow machine may be unable to carry the load.
+    # If the machine is too slow for the load, the output says so instead.
     assert " cores busy instead of " in output or "cannot carry " in output
     for record in with_operations(slices):
         phases = record.answer.phases

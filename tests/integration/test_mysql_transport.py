@@ -38,8 +38,10 @@ def carried_out(planned: Plan, folder: Path) -> Ledger:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest time in ms of an arm's operations in these runs; for the workload `connect`, of its
-    connections."""
+    """Return the shortest time in ms of an arm's operations in these runs.
+
+    For the workload `connect`, return the shortest time of a new connection.
+    """
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
@@ -47,7 +49,8 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
 
 @pytest.mark.slow
 def test_connection_at_a_distance_takes_as_long_as_its_round_trips(tmp_path: Path) -> None:
-    """The run has arms without TLS, with TLS and with a tunnel, on a LAN and at 20 ms.
+    """The run has arms without TLS, with TLS and with a tunnel, at two distances: on a LAN, and at a round trip of 20
+    ms.
 
     The run is repeated if the machine delayed it.
     """
@@ -71,9 +74,9 @@ def test_connection_at_a_distance_takes_as_long_as_its_round_trips(tmp_path: Pat
 
 @pytest.mark.slow
 def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
-    """The arms are the same, except that one client's link is 5 ms longer.
+    """Two arms differ only in the link of their clients, which is 5 ms longer in one arm.
 
-    The shortest times are compared, over more runs if the machine is busy. `make bench` (`distances`) tests means and
+    The shortest times are compared. On a busy machine the run is repeated. `make bench` (`distances`) tests means and
     intervals.
     """
     runs: list[Ledger] = []
@@ -114,5 +117,5 @@ def test_five_workers_on_a_far_link_connect_as_fast_as_one(tmp_path: Path) -> No
         )
 
     carry_out_again(1)
-    # A busy machine may delay one of the five workers; then the run is repeated.
+    # The run is repeated if a busy machine delayed one of the five workers.
     eventually("a sequence among five as quick as one alone", is_as_quick)

@@ -78,7 +78,8 @@ def test_pooler_uses_tls_on_the_sides_that_the_arm_requires(pools: Pools) -> Non
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = ArmPoolSettings.from_arm(arm)
-        # At log-in a server tells the id of its process, which is the `server_side` of the evidence. A pool hides it.
+        # The `server_side` of the evidence is the process id that a PostgreSQL server tells at log-in. A pool hides the
+        # id.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
         version = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
         assert version == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
@@ -175,7 +176,7 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Each process logged in five times to fill its pool. Its further log-ins are those of clients, so clients have
-        # reached both processes.
+        # Each process logged in to the server five times to fill its pool. Any further log-ins are those of clients, so
+        # both processes have served clients.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

@@ -228,7 +228,8 @@ def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     increase = server.counters().since(before)
-    # Besides the 7 and 5 measured connections, each instrument has opened one to verify its arm.
+    # Besides the 7 and 5 measured connections, each instrument opened one connection before, to verify that it can use
+    # the arm.
     assert (increase.connections, (increase.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
@@ -248,10 +249,10 @@ def test_engine_goes_on_after_a_crash_of_postgres_and_reports_a_dead_server_as_r
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
         eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
-            # The process may have ended with the first one, its parent.
+            # The process may have ended already, together with its parent, which was killed first.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # The kernel may still have accepted a connection for the ended server.
+        # The kernel may accept a connection even after the server has ended.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

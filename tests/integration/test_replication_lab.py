@@ -78,7 +78,7 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
 
 
 def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """Measure a slice, and return whether and why it is discarded, with figures from the servers.
+    """Measure a slice. Return its judgement: the reason to discard it, if any, and the servers' figures.
 
     `caught_up`: wait until all members have replicated the records.
     """
@@ -208,7 +208,7 @@ def test_killed_member_fails_the_arms_of_its_replica_set() -> None:
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
         eventually("notice", lambda: lab.failure_reason(arm) is not None)
-        # The run continues, and its next slice reports which arms are lost.
+        # A run continues after the loss of a member. Its next slice reports which arms can no longer be measured.
         lab.arrange(arm)
         discard_reason(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.failure_reason(arm) or "")

@@ -131,8 +131,8 @@ def test_round_trips_of_new_connections_agree_with_captured_packets(far: Far) ->
                 continue
             came += received(phases[name])
             trips += phases[name].round_trips or 0
-            # Count round trips up to the last byte that was received in this phase. Before the first byte nothing can
-            # be compared.
+            # Compare the numbers of round trips up to the last byte that was received in this phase. Skip phases that
+            # received nothing so far.
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False

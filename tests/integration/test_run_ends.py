@@ -41,7 +41,7 @@ UNENDING = "100000"
 
 def test_interrupted_run_has_a_report_and_continues_with_unchanged_slice_sizes(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    # Six rounds are so many that the run is not complete before the signal, even if this process is paused.
+    # Six rounds are so many that the run is not complete before the signal arrives, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
@@ -90,7 +90,7 @@ def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
 def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
-        # The first round is a warm-up, and figures need at least two more rounds.
+        # Three rounds are needed for a report with figures: a warm-up and two measured rounds.
         wait_for_slices(process, run, 3 * SHORT_ROUND)
         (server,) = (pid for pid, words in descendants(process.pid).items() if "redis-server" in words[0])
         os.kill(server, signal.SIGKILL)

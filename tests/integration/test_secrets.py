@@ -125,7 +125,7 @@ def test_failing_command_never_prints_the_password(
 
 @pytest.fixture(scope="module")
 def replica_set() -> Iterator[tuple[str, Path]]:
-    """Start a replica set as a target. Yield the hosts part of its URL, and its CA file."""
+    """Start a replica set that plays a user's servers. Yield the hosts part of its URL, and its CA file."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         tls = lab.endpoint(plan.protected[0])

@@ -29,7 +29,7 @@ def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_pa
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Let only warm-up runs fail, so that the exit statuses show whether one of them was measured.
     command = LOG.format(word="run") + "; [ $(grep -c 'run {n}' log) -gt {warm} ]"
-    # costof also measures an identical copy of the first command, so this command runs twice as often.
+    # The first command runs twice as often, because costof also measures an identical copy of it.
     commands = [command.replace("{n}", "1").replace("{warm}", str(2 * WARM_UPS))]
     commands += [command.replace("{n}", "2").replace("{warm}", str(WARM_UPS))]
     lines = [line.replace("{n}", "x") for line in around]
@@ -68,7 +68,7 @@ def test_commands_read_and_write_the_files_that_their_options_name(tmp_path: Pat
     options = ["-r", "2", "-L", "name", "a,b", "--input", "in", "--setup", "echo {name} >state"]
     ended = costof("versus", *options, "--output", "out-a", "--output", "out-b", "cat - state", cwd=tmp_path)
     assert ended.status in (0, 3), ended.err
-    # The commands differ only in their setup, which therefore runs before each slice.
+    # The commands differ only in their setup, so the setup must run again before each slice (measured window).
     assert "differ only in --setup" in ended.err
     assert [(tmp_path / f"out-{name}").read_text() for name in "ab"] == ["what they read\na\n", "what they read\nb\n"]
     size = ["-r", "2", "--output", "pipe", "--seed", "1", "-S", "bash"]

@@ -138,8 +138,8 @@ def test_lengths_of_fields_have_the_distribution_that_the_workload_sets(store: S
         assert max(lengths) <= 300
         weights = [1.0] * 101 if distribution == "uniform" else [1 / (1 + above) ** 0.99 for above in range(101)]
         mean = sum((200 + above) * weight for above, weight in enumerate(weights)) / sum(weights)
-        # The standard deviation of the mean is below 1. The tolerance is larger, because the zipfian generator (Gray)
-        # is an approximation.
+        # The standard deviation of the mean is below 1. The tolerance is larger, because the zipfian generator (Gray et
+        # al.) is an approximation.
         assert sum(lengths) / len(lengths) == pytest.approx(mean, abs=5)
 
 
@@ -200,7 +200,7 @@ def test_uniform_sequential_exponential_and_hotspot_distributions_request_only_e
 
 
 def test_inserts_of_all_arms_continue_one_sequence_of_record_numbers(store: Store) -> None:
-    """All threads and arms take the keys of new records from one sequence, so no key is inserted twice."""
+    """Threads and arms take the keys of new records from one shared sequence, so no key is inserted twice."""
     table = "shared"
     service = store.make(table, 1)
     fresh = {

@@ -48,7 +48,8 @@ OTHERS = {
 #: Replacements for placeholders in a line.
 NAMES = {"<name>": "mongodb-tls"}
 COSTOF_LINES = [line for line in lines() if line.program == "costof"]
-#: Each line that can be run, once and in the order of the pages, because a line may read what an earlier one wrote.
+#: Each line that can be run. Lines run in the order of the pages, because a line may read files that an earlier one
+#: wrote; equal lines run once.
 RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 PARSED = {line.words: line for line in COSTOF_LINES if NEEDS.keys() & set(line.words)}.values()
 #: The folder in which the lines are run has runs of these studies. A run of the first study takes the place of `runs/…`

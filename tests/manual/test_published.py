@@ -26,7 +26,7 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """Return the result of a study's real run, which has measured some of the published settings."""
+    """Return the result of a study's real run, which measured some of the published settings."""
     folder = tmp_path_factory.mktemp("stored")
     (folder / f"{STUDY}.tar.xz").symlink_to(RUNS / f"{STUDY}.tar.xz")
     return stored(folder)[STUDY]

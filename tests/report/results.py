@@ -73,7 +73,7 @@ def mongodb(**changes: Any) -> Result:
 
 @cache
 def restarted() -> Result:
-    """Return the result of a run that started the servers five times, with a random speed of each arm in each start."""
+    """Return the result of a run with five starts of the servers. In each start, each arm has a random speed."""
     plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
     return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 
@@ -83,7 +83,7 @@ FRESH = RequestedLoad("300/s", "20")
 
 @cache
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
-    """Return the result of a run at a load with 2 ms of round-trip time.
+    """Return the result of a run at a load (a fixed rate of operations) with 2 ms of round-trip time.
 
     `carried` is the share of the arriving load that the protected arm can serve. `come` is the share of the requested
     load that arrives.
@@ -94,7 +94,10 @@ def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0
 
 @cache
 def target_at_load() -> Result:
-    """Return the result of a run at a load on a user's server half a millisecond away, with predictions for 2 ms."""
+    """Return the result of a run at a load on a user's server, whose round-trip time is half a millisecond.
+
+    The report predicts the costs at a round-trip time of 2 ms.
+    """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", target="mysql://app@db/", load=FRESH)
     return fake_result(plan, FarAway(), f"{STARTED[:10]}-{TRANSPORT}-target", noise=NOISE)
 
@@ -126,13 +129,16 @@ def with_sections(result: Result, **changes: Any) -> Result:
 
 
 def answer_texts(result: Result, kind: str) -> list[str]:
-    """Write the answer of a (changed) result anew, and return its sentences of this kind, such as 'explanation'."""
+    """Write the answer to a result again, and return its sentences of this kind, such as 'explanation'.
+
+    Tests change a result first, to see how its answer changes.
+    """
     core = Core.model_construct(**{name: getattr(result, name) for name in Core.model_fields})
     return sentence_texts(build_result(core, result.sections).answer, kind)
 
 
 def without_figures(result: Result, arm: str, error: str) -> Result:
-    """Return the result as if the arm was never measured, because of this error."""
+    """Return the result with an error of this arm and without figures of it, as if the arm could not be measured."""
     failed = with_error(result, arm, error)
     arms = [each.model_copy(update={"evidence": []}) if each.name == arm else each for each in failed.arms]
     values = [value for value in result.values if value.arm != arm]

@@ -121,7 +121,7 @@ def test_error_of_an_arm_is_reported_with_the_name_the_distance_and_the_reason()
 
 
 def with_needed(seconds: float | None) -> Result:
-    """Return a result without any verdict; `seconds` is the further time needed for one, or None if unknown."""
+    """Return a result without any verdict. `seconds` is how much longer the run must be to get one; None if unknown."""
     why = Unresolved(
         needed_seconds=seconds, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False
     )

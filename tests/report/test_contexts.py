@@ -77,9 +77,9 @@ def test_answer_about_many_protections_names_only_the_most_expensive_and_the_che
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result whose effects on these metrics have the fields in `change`.
+    """Return a result in which all effects on these metrics have the fields in `change`.
 
-    Its cost model is removed, because otherwise the answer would begin with sentences about that model.
+    The result has no cost model, because otherwise the answer would begin with the model's predictions.
     """
     result = with_sections(transport(), cost_model=None)
 
