@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 def main(quick: bool, again: bool, plan_only: bool, page_only: bool) -> None:
     """Run the missing trials and write the page.
 
-    A trial is missing if neither the campaign's folder nor docs has its data.
+    A trial is missing if its data is neither in the campaign's folder nor in docs.
     """
     if plan_only:
         (DOCS / plan.PAGE).write_text(plan.text())

@@ -32,12 +32,15 @@ from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
 from truth.runs import measure, plan_as_earlier, plan_trial
 
 ROOT = Path(__file__).parents[1]
-#: The sources of what is measured and how it is analysed. A campaign measures one commit of them.
+#: Folders with the code that measures and the code that analyses. All trials of a campaign must be of one commit of
+#: this code.
 SOURCES = ("costof", "engine", "truth")
 
 
 def check_commit(rows: Rows) -> None:
-    """Raise `ClickException` unless all trials, measured and missing, belong to one commit of the sources."""
+    """Raise `ClickException` if these sources have uncommitted changes, or are not at the commit of the measured
+    trials.
+    """
     commit = _commit()
     if commit.endswith("+"):
         raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")
@@ -72,8 +75,8 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
 def _baseline_trials(rows: Rows) -> list[Trial]:
     """Return a trial without added cost for each service whose service time on this machine is not known yet.
 
-    Other trials need the service times, since their costs are shares of these times. A campaign that was begun on
-    another machine may therefore run more trials than planned.
+    The service time is the time of a request. Other trials need it, since their costs are shares of it. A campaign that
+    was begun on another machine may therefore run more trials than planned.
     """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))

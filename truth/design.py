@@ -14,10 +14,10 @@ from typing import Literal
 
 from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells, Warming
 
-#: The share of the requests, or of the time, that an intermittent cost delays.
+#: An intermittent cost delays this share of the requests, or all requests during this share of the time.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
-#: With carry-over, this many requests after a change of arm take twice as long.
+#: The number of requests that take twice as long after a change of arm, in trials with carry-over (see `Cost`).
 COLD_REQUESTS = 50
 
 Kind = Literal["effect", "verdict", "peer", "command", "tail", "quick", "pair"]
@@ -64,8 +64,8 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, divided equally among the services. They are done twice: without and with the
-#: disturbing process.
+#: The number of runs with each true cost, divided equally among the services. Each number is for runs without the
+#: disturbing process; there are as many with it.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,
@@ -74,24 +74,24 @@ CELLS = {
     DOUBLED[1]: 150,
     **dict.fromkeys(CARRY_OVER, 75),
 }
-#: The costs that matter most, which have the most runs. For each of them there is a goal for the share of intervals
-#: that contain the true cost.
+#: The costs that matter most, and which have the most runs. The campaign has a goal for each of them: the share of
+#: intervals that contain the true cost.
 MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values()))
 #: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
 #: trial.
 PARTS = 2
-#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds. The time that the
-#: client takes to wake up is far shorter, so it matters little.
+#: The cost of trials that check percentiles. It makes a tenth of the queries slower by several ms. Such a delay is far
+#: longer than the time that the client takes to wake up, which could blur the percentiles.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: The service of trials that measure the time to a verdict, and the time in ms to which the relay extends this
-#: service's queries.
+#: Trials that measure the time to a verdict use this service. The relay delays its queries so that each takes
+#: QUERIED_MS.
 QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The tool whose comparisons of commands are set against those of `costof`. It measures commands one after the other.
+#: The tool that also compares the commands that `costof` compares. It measures commands one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (
@@ -104,10 +104,10 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: The name of trials that compare a command with itself, and the seconds that each comparison of two commands takes.
+#: The name of trials that compare a command with itself, and the seconds that each comparison of commands takes.
 IDENTICAL, PAIR_SECONDS = "identical commands", 3
-#: The last commit before the current estimator was written. A trial whose `tool` is this
-#: commit uses the slice sizes of that version.
+#: The last commit before the current estimator was written. Trials whose `tool` is this commit use the slice sizes
+#: (durations of measured windows) of that version.
 EARLIER = "44d93af"
 
 
@@ -148,7 +148,7 @@ class Sizes:
     pairs: int
 
     def effects(self, cost: Cost) -> int:
-        """Return the number of runs with this true cost on one service. It is the same with and without disturbance."""
+        """Return the number of undisturbed runs with this true cost on one service. As many runs are disturbed."""
         return 1 if self.quick else CELLS[cost] // len(SERVICES)
 
 

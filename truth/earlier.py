@@ -1,8 +1,8 @@
 """A program that replays a run with the analysis of an earlier version of `costof`.
 
-For each arm, it prints whether the verdict was 'costs' after one round, after two rounds, and so on. It reads the
-rounds' means as JSON from standard input, and prints JSON. PYTHONPATH must name the earlier version. This is a separate
-program because one process cannot import two versions of a package.
+For each arm, it prints whether the verdict was 'costs' after one round, after two rounds, and so on. It reads the mean
+times of all rounds as JSON from standard input, and prints JSON. PYTHONPATH must name the folder of the earlier
+version. This is a separate program because one process cannot import two versions of a package.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def main() -> None:
 
 
 def _costs(effects: Any, question: dict[str, Any], values: list[float]) -> list[bool]:
-    """Return, for each round, whether the verdict on all rounds up to it is 'costs'.
+    """Return, for one round, for two rounds and so on, whether the verdict on these first rounds is 'costs'.
 
-    The verdict is computed as the earlier version does in `effects_of` of `analysis/figures.py`.
+    The verdict is computed as in the earlier version's function `effects_of` in `analysis/figures.py`.
     """
     verdicts = []
     judged = effects.Comparisons.of(len(question["arms"]), 0).of_kind(headline=True)

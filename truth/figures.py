@@ -11,9 +11,9 @@ from costof.statistics.estimate import Verdict
 from truth.design import EARLIER
 from truth.rows import EffectRow, PeerRow, Row, TailRow
 
-#: Goals: the share of intervals that contain the truth, the maximum share of false verdicts, the minimum share of
-#: noticed costs, the maximum time to a verdict as a share of the time that the earlier version (commit `EARLIER`)
-#: takes, and the maximum error of a percentile.
+#: Goals, in this order: the share of intervals that contain the truth; the maximum share of false verdicts; the minimum
+#: share of runs that notice a cost; the maximum time to a verdict, relative to that of the earlier version (commit
+#: `EARLIER`); the maximum relative error of a percentile.
 COVERAGE = (0.93, 0.97)
 MOST_FALSE = 0.05
 LEAST_FOUND = 0.9
@@ -25,7 +25,7 @@ PAYERS = {
     "some": "on average, paid by one query in ten",
     "spells": "on average, paid in a tenth of the time",
 }
-#: A cost counts as found if at least this share of the runs has the verdict "costs".
+#: The campaign says that runs find a cost of some size if at least this share of them has the verdict "costs".
 FOUND = 0.8
 #: The maximum acceptable error of an estimate, as a share of the control's time. It is also the margin in truth.toml.
 TOLERANCE = 0.01
@@ -140,8 +140,8 @@ class Case:
     def noticed_at_all(self) -> Proportion:
         """Return the share of runs that report the cost in any form.
 
-        These are the runs that `noticed` counts, and those which report that the slowest queries became slower by more
-        than the mean. Runs whose slowest queries were not analysed are left out.
+        Besides the runs that `noticed` counts, these are runs which report that the slowest queries became slower by
+        more than the mean. Runs whose slowest queries were not analysed are left out.
         """
         analysed = [row for row in self.rows if row.tail_told is not None]
         return Proportion.among(
@@ -165,7 +165,7 @@ class Case:
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Group the effects of protected arms by true cost and disturbance. Return the groups in the order of these two."""
+    """Group the effects of protected arms by true cost and disturbance, and return the groups sorted by these two."""
     groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
@@ -179,17 +179,17 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
     """Return the effects of the control's replicates (identical copies), whose true cost is 0.
 
-    Runs with carry-over are left out: there a replicate differs from its control, because it never follows another arm.
+    Leave out runs with carry-over: there a replicate differs from its control, because it never follows another arm.
     """
     return [row for row in effects if row.trial_kind == "effect" and row.is_replicate and not row.carry_over]
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The seconds until the current analysis (`current`) and an earlier one (`earlier`) had a verdict on the same runs.
+    """The times after which two analyses of the same runs had a verdict: the current one and an earlier one.
 
-    `tool` is the version whose slice sizes the runs have. Each of `rows` is an arm with a cost. `current` and `earlier`
-    have a time for each row, which is infinite if that analysis had no verdict.
+    `rows` has the arms with a cost. `current` and `earlier` have the seconds for each of them; infinite means that this
+    analysis had no verdict. `tool` is the version whose slice sizes the runs have.
     """
 
     tool: str
@@ -221,7 +221,7 @@ def _or_infinite(seconds: float | None) -> float:
 
 
 def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
-    """Return the times to a verdict for each version of the slice sizes, the current version first."""
+    """Return the times to a verdict: first for runs with the current slice sizes, then for the earlier sizes."""
     groups: dict[str, list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "verdict" and not row.is_replicate:
@@ -230,9 +230,10 @@ def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
 
 
 def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
-    """Return the smallest cost on every query that runs find, as a share of the service time; None if there is none.
+    """Return the smallest cost that runs find reliably, as a share of the service time; None if there is none.
 
-    Runs find a cost if at least the share `FOUND` of them has the verdict "costs", at this cost and at each larger one.
+    Only costs on every query are considered. Runs find a cost reliably if at least the share `FOUND` of them has the
+    verdict "costs", and this also holds for all larger costs.
     """
     least = None
     for case in sorted(by_truth, key=lambda case: case.added_share, reverse=True):
@@ -253,7 +254,9 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return the error of the engine's percentile in each matching row, relative to that of the packet capture."""
+    """Return the error of the engine's percentile in each matching row, relative to the percentile of the packet
+    capture.
+    """
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

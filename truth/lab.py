@@ -14,10 +14,11 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay adds a known delay to requests.
+    """A lab whose relay delays requests by a known time.
 
-    Two parts of `cost` delay the requests of all arms: `base_ns`, and `warming` after a change of arm. The other parts
-    delay only those of protected arms; their mean in ms is the figure `server.added` of each slice.
+    The requests of all arms are delayed by `cost.base_ns` and, after a change of arm, by `cost.warming`. The rest of
+    `cost` delays only the requests of protected arms. The mean of this rest in ms is the figure `server.added` of each
+    slice.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
@@ -34,7 +35,10 @@ class TruthLab(ServerLab):
         return self._star.client(self._distances[arm.name])
 
     def added_ms(self, arm: PlannedArm, earlier: Paid | None = None) -> float:
-        """Return the mean delay in ms that only this arm's requests got, so far or since `earlier`."""
+        """Return the mean delay in ms that only this arm's requests get, without the delays that all arms have.
+
+        It is the mean over all requests so far, or over those since `earlier`.
+        """
         paid = self.paid(arm)
         paid = paid.since(earlier) if earlier is not None else paid
         return paid.mean_ms - self._common_ms(paid.requests, paid.cold)
@@ -52,7 +56,9 @@ class TruthLab(ServerLab):
         return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
 
     def _common_ms(self, requests: int, cold: int) -> float:
-        """Return the mean delay in ms that all arms' requests get. `cold` of the `requests` follow a change of arm."""
+        """Return the mean delay in ms that requests of every arm get. `cold` of the `requests` came just after a change
+        of arm.
+        """
         warming_ns = self._cost.warming.added_ns if self._cost.warming else 0
         return (self._cost.base_ns + warming_ns * cold / max(1, requests)) / NS_PER_MS
 

@@ -47,11 +47,12 @@ FOLDER = ROOT / "runs" / "truth-many-hosts"
 STUDY = Path(__file__).with_name("many-hosts.toml")
 TRIALS = 30
 SERVER_MS = 20.0
-#: The number of hosts with one CPU, and the name of the host with that many CPUs.
+#: The number of hosts with one CPU, and the name of the single host, which has as many CPUs as they have together.
 LOADS, WHOLE = 3, "whole"
-#: The compared figures. Goal for each: the interval of its relative difference contains 0 and is narrower than this.
+#: The compared figures, and the goal for each: the 95 % interval of its relative difference must contain 0 and be
+#: narrower than this.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
-#: The resolution of percentiles: two equal times may lie in neighbouring buckets of a histogram.
+#: The relative width of a histogram's bucket. Two equal times may be counted in neighbouring buckets.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS
 COMPARED = {"three hosts against one": ("three", "one"), "one host over Ray against none": ("one", "none")}
 HOSTS = {

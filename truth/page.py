@@ -286,7 +286,9 @@ def _quick(profile: QuickProfile) -> list[str]:
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Return the median clearance (effect over half-width of its interval) of all large effects; '' without any."""
+    """Return how clearly quick profiles resolve large effects: the median of effect / half-width; '' without large
+    effects.
+    """
     clearances = [each.clearance for profile in profiles for each in profile.large]
     return f"{median(clearances):.0f}" if clearances else ""
 
@@ -312,7 +314,7 @@ def _speeds(by_version: Sequence[Speed]) -> str:
 
 
 def _median_of(times: Sequence[float]) -> str:
-    """Return text with the median time, and with the number of arms that have a verdict (a finite time)."""
+    """Return text with the median time, and with the number of arms that reached a verdict (whose time is finite)."""
     return f"{_seconds(median(times))} ({sum(map(math.isfinite, times))} of {len(times)} arms)"
 
 

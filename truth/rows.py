@@ -54,8 +54,8 @@ class EffectRow(Row):
     """The effect of one arm in a run of `costof`, in ms.
 
     The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `truth` is
-    the mean delay that the relay added in the run's rounds, and `long_run` the mean that it would add in an endless
-    run. `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
+    the mean delay that the relay added in the run's rounds. `long_run` is the mean delay in an endless run.
+    `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -127,7 +127,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """An effect that answers the question of a study, in a run of its quick profile. Its true value is unknown."""
+    """An effect in a run of a study's quick profile. It answers the study's question. Its true value is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str

@@ -45,9 +45,9 @@ def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | No
 
 
 def plan_as_earlier(trial: Trial) -> Plan:
-    """Return the plan of a trial with the slice sizes of commit `EARLIER`.
+    """Return the plan of a trial as commit `EARLIER` would run it, with that commit's slice sizes.
 
-    As in that commit, slices are not shortened, and the run does not end before its budget is spent.
+    In that commit, the length of slices (measured windows) is fixed, and a run always spends its whole budget.
     """
     study = load_study(STUDY)
     plan = resolve(study, replace(_options(trial, study), profile="earlier"))
@@ -60,7 +60,7 @@ def _options(trial: Trial, study: Study) -> Options:
 
 
 def _with_requests(study: Study) -> Study:
-    """Return the study with requests instead of queries, since the HTTP server has no records."""
+    """Return the study with requests instead of queries, since an HTTP server has no records to query."""
     workload = study.workloads["query"].model_copy(update={"kind": "request"})
     metric = study.metrics[QUERY].model_copy(update={"phase": "request"})
     changed = {"workloads": study.workloads | {"query": workload}, "metrics": study.metrics | {QUERY: metric}}

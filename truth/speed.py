@@ -30,8 +30,8 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 def current(done: Judged) -> dict[str, float | None]:
     """Return, for each arm, the seconds from the start of the run until the current analysis has the verdict 'costs'.
 
-    A verdict counts from the round after which it no longer changed. The seconds are None if the verdict is not 'costs'
-    at the end of the run.
+    This is the end of the first round from which the verdict stays 'costs' until the run ends. The seconds are None if
+    the last verdict is another one.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -39,7 +39,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return what `current` returns, but for the analysis of commit `EARLIER`, which runs in a process of its own."""
+    """Return the seconds as `current` does, but for the analysis of commit `EARLIER`, which runs in its own process."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms

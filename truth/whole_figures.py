@@ -12,8 +12,8 @@ from truth.design import STUDIES
 from truth.figures import LEAST_FOUND, Proportion
 from truth.rows import PairRow, QuickRow
 
-#: A quick profile should resolve an effect if the logarithm of its ratio to the control is at least this (or at most
-#: minus this).
+#: An effect is large if its ratio to the control is at least 1.1, or at most 1 / 1.1. Quick profiles should resolve
+#: large effects.
 LARGE = math.log(1.1)
 
 
@@ -36,7 +36,11 @@ class QuickEffect:
 
     @property
     def clearance(self) -> float:
-        """Return, as the median over all runs, the effect divided by the half-width of its interval."""
+        """Return how many times its half-width the interval of the effect is away from 0: effect / half-width, on the
+        log scale.
+
+        The result is the median over all runs.
+        """
         return median(
             abs(math.log(row.ratio)) / (math.log(row.ratio_high / row.ratio_low) / 2 or math.inf) for row in self.rows
         )
@@ -56,7 +60,7 @@ class QuickProfile:
 
     @property
     def resolved(self) -> Proportion:
-        """Return the share of the large effects that at least `LEAST_FOUND` of the runs resolve."""
+        """Return which share of the large effects is resolved in at least the share `LEAST_FOUND` of the runs."""
         return Proportion.among(each.resolved.value >= LEAST_FOUND for each in self.large)
 
 
@@ -78,7 +82,9 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
 
 @dataclass(frozen=True)
 class Commands:
-    """All comparisons of two commands with one true cost, either all with or all without the disturbing process."""
+    """All comparisons of two commands that differ by the same true cost, either all with or all without the disturbing
+    process.
+    """
 
     cost: tuple[str, float, bool]
     disturbed: bool
@@ -102,14 +108,15 @@ class Commands:
 
     @property
     def peer_slower(self) -> Proportion:
-        """Return the share of comparisons in which the other tool's ratio exceeds 1 by more than its error."""
+        """Return the share of comparisons in which the other tool finds that the second command is slower (ratio -
+        error > 1).
+        """
         return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
 
 
 def commands(pairs: Iterable[PairRow]) -> list[Commands]:
-    """Group the comparisons of commands with a known cost by this cost, and by whether the disturbing process ran.
-
-    The groups are sorted by these two.
+    """Group the comparisons of different commands by true cost and disturbance, and return the groups sorted by these
+    two.
     """
     groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
     for row in pairs:

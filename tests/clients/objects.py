@@ -66,7 +66,8 @@ def _cities(session: orm.Session, owner: str, tell: Any) -> City:
         Visit(at=datetime(2026, 1, 2, 3, 4, 5), price=Decimal("1.50")),
         Visit(at=datetime(2026, 1, 3), note=NOTE, price=Decimal("2.25")),
     ]
-    # `residents` is not given, so the server sets its default. SQLAlchemy reads it, with RETURNING if supported.
+    # `residents` is not given, so the server sets the default. SQLAlchemy then reads the default, by RETURNING if the
+    # server supports it.
     city = City(name=owner, visits=visits)
     session.add(city)
     session.flush()

@@ -37,7 +37,8 @@ def go_program(sources: Path, what: str) -> Path:
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
-        # Download only modules that the program needs. `go mod download` would add those that their tests need.
+        # Download only modules that the program needs. `go mod download` would also download modules that only tests
+        # need.
         _fetch(what, ["go", "list", "-deps", "."], sources)
         _build(["go", "build", "-trimpath", "-o", str(folder / "program"), "."], sources)
 

@@ -176,8 +176,8 @@ def test_cpu_share_is_enforced_and_counted() -> None:
         eventually("a first share", lambda: cpu(slow) > 0.01)
         start, begun = time.monotonic(), cpu(slow)
         eventually("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
-        # At a share of 0.2, 0.1 s of CPU time takes 0.5 s. It may take one scheduling period (at most 0.03 s) less, and
-        # any time longer on a busy machine.
+        # With a CPU share of 0.2, a process needs 0.5 s for 0.1 s of CPU time. It may need one scheduling period less
+        # (at most 0.03 s), and any time more on a busy machine.
         assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
 
 

@@ -85,7 +85,7 @@ def measure(
 ) -> list[SliceAnswer]:
     """Measure slices one after the other in one engine, and return their answers.
 
-    A slice is the index of its service, a number of operations, and settings of YCSB.
+    `slices` has a tuple for each slice: the index of its service, a number of operations, and settings of YCSB.
     """
     arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [

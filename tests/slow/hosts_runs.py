@@ -64,7 +64,8 @@ records = 100
 slices.query = { operations = 1000000, seconds = SECONDS }
 """
 
-#: A study of commands that print figures. One secret is in the commands' environment, one in a file on each host.
+#: A study of commands that print figures. The commands have two secrets: one in their environment, one in a file on
+#: each host.
 COMMANDS = r"""
 title = "What does a longer answer cost?"
 service = "command"

@@ -28,8 +28,8 @@ from tests.support.unwatched import Silent
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
-#: The latency limit in seconds, and the share of requests that exceed it at the capacity. The limit is so long that the
-#: delays of a busy machine hardly matter.
+#: The latency limit in seconds, and a share of the requests. The capacity is the rate at which this share of the
+#: requests exceeds the limit. The limit is so long that the delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01
 ATTEMPTS = 3
 #: Service times without and with TLS in seconds.
@@ -63,8 +63,11 @@ def answers(url: str) -> bool:
 def sweep(
     access: Access, folder: Path, load: str, limit_seconds: float | None = LIMIT_SECONDS, rounds: int = 8
 ) -> Result:
-    """Run a sweep (`load` is then such as "50/s..1000/s"), or several loads without a limit, over 50 open
-    connections."""
+    """Run the study over 50 open connections, at the loads that `load` names, and return the result.
+
+    With a limit this is a sweep (a search for the capacity) in a range of loads, such as "50/s..1000/s". Without a
+    limit the loads are a list, such as "100/s,300/s".
+    """
     assert access.plain_url is not None
     options = Options(
         "quick",
@@ -84,7 +87,7 @@ def sweep(
 def test_measured_capacity_of_each_server_equals_the_capacity_computed_for_its_queue(
     server: Access, tmp_path: Path
 ) -> None:
-    # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
+    # A busy machine may disturb a run so much that it finds no capacities. Then another run is made.
     runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
     effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
@@ -95,7 +98,8 @@ def test_measured_capacity_of_each_server_equals_the_capacity_computed_for_its_q
 
 
 def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path: Path) -> None:
-    # The runs have more requests than in the other tests, because the interval must lie within ±5 %.
+    # These runs make more requests than those of other tests: for the verdict "no difference" the interval must be
+    # within ±5 %.
     with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
         folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
         runs = (sweep(access, folder, "100/s..2000/s", LIMIT_SECONDS / 2, rounds=12) for folder in folders)

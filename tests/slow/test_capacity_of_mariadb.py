@@ -26,7 +26,8 @@ from tests.support.unwatched import Silent
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
-#: Seconds of a query without and with TLS, and the limit, which is so long that a busy machine's delays hardly matter.
+#: The time in seconds that a query takes without TLS and with it, the latency limit in seconds, and the share of
+#: queries that may exceed it. The limit is so long that the delays of a busy machine hardly matter.
 PLAIN, TLS, LIMIT_SECONDS, SHARE = 0.008, 0.01, 0.1, 0.01
 ENTRANCE = 3307
 ATTEMPTS = 3
@@ -39,7 +40,7 @@ def test_measured_capacities_of_a_database_equal_the_capacities_computed_for_its
         lab.wait_until("starting the relay", lambda: greets(server.address, ENTRANCE))
         url = url_of(server).replace(f":{server.port}/", f":{ENTRANCE}/")
         access = Access(url, server.ca_file, allow_plain=True)
-        # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
+        # A busy machine may disturb a run so much that it finds no capacities. Then another run is made.
         runs = (sweep(access, tmp_path / str(attempt)) for attempt in range(ATTEMPTS))
         effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))

@@ -60,7 +60,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
-    """Run the study with one client. If `preloaded` is given, all processes load this library. Return the result."""
+    """Run the study with one client, and return the result. All processes load the library `preloaded`, if given."""
     chosen = ["--profile", "quick", "--set", STUDIES[study], "--set", "clients=1", "--rounds", "8"]
     variables = {"LD_PRELOAD": str(preloaded)} if preloaded else {}
     subprocess.run([*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables})
@@ -78,8 +78,10 @@ def test_cost_of_durable_commits_on_a_slower_disk_is_predicted(study: str, shim:
     predicted = added(extra, load).operation_ms
     (effect,) = (each for each in slower.effects if each.metric == "wire.commit")
     off = predicted.value - effect.difference.value
-    # Half-widths of three independent intervals: of the prediction, of the cost on the slower disk, and of the flush.
+    # Three figures are uncertain: the prediction, the cost on the slower disk, and the time of a flush. `halves` are
+    # the half-widths of their intervals.
     halves = [(each.high - each.low) / 2 for each in (predicted, effect.difference, slow_model.flush_ms)]
     halves[2] *= extra.operation.flushes
-    # 95 % of correct predictions are within the combined interval, and practically all are within twice the interval.
+    # 95 % of correct predictions differ by less than the combined half-width, and practically all by less than twice
+    # that.
     assert abs(off) <= 2 * sum(half**2 for half in halves) ** 0.5, (predicted, effect.difference, halves)

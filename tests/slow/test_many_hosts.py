@@ -55,7 +55,7 @@ pytestmark = [
 ]
 
 LOADS = ["load-1", "load-2", "load-3"]
-#: The maximum time between the first operations of any two hosts. Their planned times are within 0.7 ms.
+#: The maximum time between the first operations of any two hosts. By plan they are at most 0.7 ms apart.
 TOGETHER_NS = 5_000_000
 #: The duration of a command, in seconds. It is longer than the test, so the command ends only if costof kills it.
 LONG = "123456789"
@@ -88,13 +88,13 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """Return the file of a study with longer slices, of which a host that starts late misses a smaller share."""
+    """Return the file of a study whose slices last 2 s, of which a host that starts late misses only a small part."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
 @dataclass
 class Near:
-    """A finished run on all hosts at no added distance.
+    """A finished run on all hosts, without added delays on their links.
 
     `holders` are processes that showed the password during the run. `gets` is the server's count of GETs.
     """
@@ -119,7 +119,7 @@ def near(cluster: Cluster, server: RunningServer, study: Path, refused: subproce
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
-        # The engine must have the password in memory, so finding it there shows that the search works.
+        # The engine needs the password in its memory. Finding it there shows that the search works.
         assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
         holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
         outcome = run.ends()
@@ -168,8 +168,8 @@ def test_clock_offset_of_ten_seconds_on_a_host_is_corrected(near: Near) -> None:
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # It is enough that one slice starts in time: a busy machine starts some late. If the clocks were not corrected,
-        # all would start late.
+        # At least one slice must start in time. A busy machine starts some slices late, but with uncorrected clocks all
+        # would start late.
         assert min(part.late_ns for part in each) < 1e9
 
 
@@ -356,7 +356,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningS
 
 
 def test_report_names_a_slow_distant_host_and_a_host_whose_engine_died(cluster: Cluster, server: RunningServer) -> None:
-    # The rate is low, so that even a busy machine keeps up: waiting operations would hide the distance.
+    # At this low rate even a busy machine keeps up. Otherwise the time that operations wait would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:

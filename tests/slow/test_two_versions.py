@@ -47,7 +47,7 @@ class Upgrade:
 
     def measure(self, server: Any, run: Path) -> None:
         done = costof("run", *self.arguments(server, 5), "--out", str(run), cwd=run.parent)
-        # On a busy machine too few rounds may be left for an answer.
+        # A busy machine may leave too few rounds for an answer. The status is then 3.
         assert done.status in (0, 3), done.err
 
     def unpacked(self, which: int, lab: Lab) -> dict[str, str]:

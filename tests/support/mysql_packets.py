@@ -69,8 +69,10 @@ def text_row(packet: bytes) -> Row:
 
 
 def binary_row(packet: bytes, columns: list[Column]) -> Row:
-    """Return the values of a binary row without their length prefixes. The bitmap of NULL columns starts with two
-    unused bits."""
+    """Return the values of a binary row without their length prefixes.
+
+    The bitmap of NULL columns starts with two unused bits.
+    """
     values: list[bytes | None] = []
     at = 1 + (len(columns) + 9) // 8
     for place, column in enumerate(columns, 2):
@@ -84,7 +86,6 @@ def binary_row(packet: bytes, columns: list[Column]) -> Row:
 
 
 def error(packet: bytes) -> tuple[int, str]:
-    """Return the number and the message of an error packet."""
     words = packet[3:]
     return int.from_bytes(packet[1:3], "little"), (words[6:] if words[:1] == b"#" else words).decode(errors="replace")
 

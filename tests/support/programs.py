@@ -43,15 +43,17 @@ from tests.support.pgbouncer import a_pooler
 
 #: A timeout in s that only ends what hangs: even slow machines need less. The time limit of pytest is longer.
 HANGS_SECONDS = 1500
-#: How much shorter than requested a link may be. The lab subtracts the measured delay of the path, at most 0.3 ms, from
-#: the delay that it adds, and two clocks of a machine differ slightly.
+#: How many ms shorter than requested the round trip of a link may be. The lab subtracts the measured delay of the path,
+#: at most 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 
 @dataclass
 class RunningServer:
-    """A running program of a lab. `answers` returns whether it serves a client. `secrets` must not be visible anywhere
-    outside `folders`."""
+    """A running program of a lab.
+
+    `answers` returns whether the program serves a client. `secrets` must not be visible anywhere outside `folders`.
+    """
 
     lab: Lab
     answers: Callable[[], bool]
@@ -159,7 +161,9 @@ def databases(server: MariadbServer) -> set[str]:
 
 @contextlib.contextmanager
 def users_mariadb(lab: Lab) -> Iterator[MariadbServer]:
-    """Start a MariaDB as a costof user has it: with other data, and an account that can only use databases of runs."""
+    """Start a MariaDB that plays a user's own server: with other data, and an account that can only use databases of
+    runs.
+    """
     with running_mariadb(lab) as server:
         user_of_many_databases(server)
         server.ask("CREATE DATABASE theirs")

@@ -32,11 +32,11 @@ class Turns:
 
 
 class Server(asyncio.Protocol):
-    """The relay's connection to the server for one client."""
+    """The relay's connection to the server. Each client of the relay has one."""
 
     def __init__(self, client: asyncio.Transport) -> None:
         self._client = client
-        #: The queue of the query that the server is answering, and the time at which its turn ends.
+        #: While the server answers a query: the queue of the query, and the time before which the answer is held back.
         self.turn: tuple[Turns, float] | None = None
 
     def data_received(self, data: bytes) -> None:

@@ -42,7 +42,8 @@ class Kind:
     - `counted_as`: the name under which its servers count a connection with TLS 1.3;
     - `operation`: the workload that uses open connections, such as "query";
     - `apart`: fields of client settings that may differ between arms, such as "addresses";
-    - `proves`: whether the service itself gives evidence that no client has: first in a lab, then on a target;
+    - `proves`: whether the service itself gives evidence that its clients cannot give. A pair of answers: for a lab,
+      and for a target (a user's own servers);
     - `privileges`: what is granted to the account on a target.
     """
 
@@ -93,7 +94,7 @@ HTTP = Kind(
     workloads=HTTP_WORKLOADS,
     records=False,
     apart=("addresses", "host"),
-    # Evidence of the server to which the balancer forwards requests exists only in a lab.
+    # Only in a lab is there evidence of the server to which the balancer forwards requests.
     proves=(True, False),
 )
 

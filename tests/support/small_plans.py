@@ -45,7 +45,7 @@ def plan_of(
 
 
 def with_only(plan: Plan, workload: str) -> Plan:
-    """Return the plan with one of its workloads and the metrics of this workload. Its runs are analysed quickly."""
+    """Return the plan with only this workload and its metrics, so that its runs are analysed quickly."""
     study = plan.study
     profiles = {
         name: profile.model_copy(update={"slices": {workload: profile.slices[workload]}})
@@ -122,8 +122,9 @@ def replication_plan(*settings: str, target: str | None = None, records: int = 0
 
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
-    """Return the arms of a plan by their level of the factor `sync`, without the control's replicate.
+    """Return the arms of a plan by their level of the factor `sync`, such as "chain". The control's replicate is left
+    out.
 
-    The plan may have only one context, such as one distance.
+    All arms of the plan must be at the same distance.
     """
     return {arm.levels["sync"]: arm for arm in plan.arms if not arm.replicate}

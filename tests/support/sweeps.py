@@ -14,7 +14,8 @@ from tests.fake_run import Slice, Truth, answer_of, exact_phase, fake_start
 from tests.support.small_plans import plan_of
 
 LEAST, MOST, LIMIT_MS, SECONDS, QUERIES = 100, 1000, 10, 2.0, 20
-#: The share of queries beyond the latency limit rises with this power of the rate, steeply as in a nearly full queue.
+#: The share of queries that exceed the latency limit grows with this power of the rate: as steeply as in a nearly full
+#: queue.
 POWER = 20
 ROUNDS = 8
 

@@ -62,7 +62,7 @@ class UsersServer:
     study: ClassVar[str]
     scheme: ClassVar[str]
     records: ClassVar[int] = 200
-    #: The engine's workloads in a small run. The last one, apart from `load`, reads or writes the run's records.
+    #: The engine's workloads in a small run. The last workload other than `load` reads or writes the run's records.
     workloads: ClassVar[tuple[Workload, ...]] = WORKLOADS
     #: `writes`: the verb in each line of a dry run that announces a write. `needs`: the privileges that the dry run
     #: asks for if the place is `CHOSEN`.

@@ -10,11 +10,12 @@ from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
 FLUSH_MS = 0.62
-#: How much slower or faster a flush was at each measurement of the disk.
+#: By how many ms a flush was slower (or faster, if negative) at each measurement of the disk.
 DRIFTS_MS = (-0.01, 0.005, -0.004, 0.003, 0.006)
 #: Processing time in ms of a commit if there is one client, and how much longer it takes for each further client.
 ALONE_MS, SHARED_MS = 0.084, 0.031
-#: With several clients, a commit waits for about two flushes: the one that is under way, and the next.
+#: The number of flushes for which a commit waits if there are several clients: the one that is under way, and most
+#: often the next.
 WAITS_OF_SEVERAL = 1.9
 OPERATIONS = 400
 

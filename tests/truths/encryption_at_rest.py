@@ -15,7 +15,9 @@ READS = {"gocryptfs-aes-gcm": 1.3, "gocryptfs-xchacha20": 1.35, "pass-through": 
 
 
 class AtRestTruth(Truth):
-    """Times and evidence: a canary (a known value) can be read in the files only without encryption."""
+    """A simulated run whose evidence is a canary (a known value), which can be read in the files only without
+    encryption.
+    """
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         encrypts = not arm.control and not arm.replicate

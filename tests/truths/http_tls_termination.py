@@ -1,8 +1,8 @@
-"""Simulated runs of `http-tls-termination`, in which the CPU share of the balancer determines all figures.
+"""Simulated runs of `http-tls-termination`, in which the CPU limit of the balancer determines all figures.
 
-The number of requests a second is the balancer's cores divided by the CPU time of a request. It is limited by the 200
-requests in flight, each of which takes 200 ms at the origin. A burst of 200 new clients lasts these 200 ms plus the
-time that the balancer's cores need for all clients.
+The number of requests a second is the balancer's cores divided by the CPU time of a request. There are at most 200
+requests at once, each of which takes 200 ms at the origin. In the workload `burst`, 200 new clients come at once. The
+burst lasts 200 ms plus the CPU time for all clients divided by the balancer's cores.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ PYTHON_MS = {"app_connect": 0.61, "asyncpg_connect": 1.12}
 OPERATION_MS = (0.055, 0.104)
 #: Time that TLS adds to a query, for each of the two sides of the pooler that use TLS.
 RECORD_MS = 0.006
-#: CPU time in ms of a new connection: of a server without a pool (without TLS, with TLS), of the pooler without TLS,
-#: and of the pooler's TLS handshake.
+#: CPU time in ms of a new connection: on a server without a pool (without TLS, with TLS); in the pooler without TLS;
+#: and what a TLS handshake adds in the pooler.
 SERVER_CPU = (3.1, 4.6)
 POOLER_CPU, HANDSHAKE_CPU = 0.21, 1.42
 QUERY_CPU = 0.021

@@ -1,4 +1,4 @@
-"""The displays of a run in progress, and the figures in the events that are displayed."""
+"""The displays of a run's progress (table, plain lines, JSON lines), and the figures that they show."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_live_figures_after_the_last_round_equal_the_figures_of_the_report(tmp_p
     (ledger.folder / "slices.jsonl").unlink()
     for record in lines:
         if isinstance(record, SliceRecord) and record.round == 3:
-            # Another program used the machine in this round.
+            # As if another program had used the machine in this round.
             record = record.model_copy(update={"foreign_cpu_seconds": record.observed_seconds})
         if isinstance(record, SliceRecord) and record.round == 5 and record.answer.arm == "tls":
             record = record.model_copy(update={"mismatch": "the client did not use TLS"})
@@ -121,8 +121,8 @@ def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(t
         (LOOKS[0] - 0.1) * budget
     )
     precise = replay.plan.model_copy(update={"precision": 0.01, "fewest_rounds": 5})
-    # Intervals narrow with the square root of the number of rounds. To get from a precision of 1.1 % to 1 %, six rounds
-    # must become 6 * 1.1² = 7.3, so eight: two more.
+    # The width of an interval is inversely proportional to the square root of the number of rounds. With 6 rounds the
+    # precision is 1.1 %. For 1 %, 6 * 1.1² = 7.3 rounds are needed, so two more.
     assert seconds_to_verdict(precise, pace, effects, 0.011, 0.9 * budget) == pytest.approx(2 * pace.round_seconds)
     exact = resolve(STUDY, Options(rounds="8"))
     assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0

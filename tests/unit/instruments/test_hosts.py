@@ -135,8 +135,8 @@ def test_host_that_began_too_late_is_reported() -> None:
 
 
 def test_slice_that_hosts_did_not_measure_at_the_same_time_is_reported() -> None:
-    # A host measures until the time of the slice is over or it has done its share of the operations. An operation that
-    # is still running then does not count.
+    # A host stops measuring when the time of the slice is over, or when it has done its share of the operations. An
+    # operation that is still running then does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)

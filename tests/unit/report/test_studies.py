@@ -182,7 +182,7 @@ def test_mitigations_have_the_simulated_gains_and_the_best_mitigation_is_first()
 def test_mitigation_has_no_recovered_share_if_the_protection_costs_nothing() -> None:
     free = fake_result(plan_of(HTTP), HttpTruth(dict.fromkeys(http.HANDSHAKE_MS, 0.0)))
     each = free.sections.mitigations.mitigations[0]
-    # Keep-alive still gains something: it saves the balancer's own connections.
+    # Keep-alive still raises the rate of requests, because the balancer opens fewer connections.
     assert (each.recovered, each.verdict) == (None, Verdict.SAVES)
     text = spaced(" ".join(each.text for each in free.answer))
     assert "of the loss" not in text

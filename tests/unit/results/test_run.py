@@ -246,7 +246,7 @@ def test_missing_cpu_reading_never_counts_as_zero(tmp_path: Path) -> None:
 
 
 TIMES = 1.1
-#: Standard deviations of logarithms between starts and between rounds.
+#: Standard deviations of the logarithm of the ratio: from start to start of the servers, and from round to round.
 START_DEVIATION, ROUND_DEVIATION = 0.005, 0.01
 
 
@@ -274,7 +274,7 @@ def test_interval_over_server_starts_contains_the_truth_in_95_percent_of_runs(st
 
 
 def test_interval_over_rounds_instead_of_server_starts_contains_the_truth_in_too_few_runs() -> None:
-    """This shows that the previous test would detect a wrong interval."""
+    """This shows that the test of coverage above can detect wrong intervals."""
     assert coverage(5, 30, over_starts=False) < 0.7
 
 

@@ -23,10 +23,10 @@ COSTLY = ("all", "some", "spells")
 
 
 class KnownDelays(Truth):
-    """Simulated requests through a relay that holds each request for a time, and reports this time as the known cost.
+    """Simulated requests through a relay that delays them. The relay reports the delay, so the true cost is known.
 
-    `uncounted` has additional times in ms by arm, which the relay does not report. In one slice of the last arm the
-    relay holds requests for another `stall_ms`, and reports them.
+    `uncounted` has additional delays in ms by arm, which the relay does not report. In one slice of the last arm the
+    relay delays requests by another `stall_ms`, and reports it.
     """
 
     def __init__(self, uncounted: Mapping[str, float], stall_ms: float) -> None:
@@ -91,7 +91,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
 
 
 def test_selftest_passes_if_one_relay_stall_makes_an_undetected_cost_look_large(tmp_path: Path) -> None:
-    """Regression: the known cost was judged to be large because of one slice in which the relay waited for a core."""
+    """Regression: one slice, in which the relay waited for a core, made the known cost look large."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
     assert answer.passed, answer.wrong

@@ -50,11 +50,11 @@ def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, ro
     measured = [arm for order in rows for arm in order]
     follows = Counter(pairwise(measured))
     counts = [follows[one, other] for one in set(measured) for other in set(measured)]
-    # With two arms the order follows from the previous round. With more arms the choice is random between orders that
-    # are equally balanced, so counts may differ more.
+    # With two arms there is no choice of the order, as it follows from the previous round. With more arms the choice is
+    # random between orders that are equally balanced, so counts may differ more.
     assert max(counts) - min(counts) <= (1 if arms == 2 else 3)
     itself = [follows[arm, arm] for arm in set(measured)]
-    # Differences remain, because the first slice of the run follows none, and none follows the last slice.
+    # The counts may differ, because nothing comes before the first slice of the run and nothing after the last.
     assert max(itself) - min(itself) <= 2
 
 
@@ -108,7 +108,7 @@ def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The replicate is a second, identical copy of the control, so both count as "plain".
+    # The replicate is a second, identical copy of the control (the arm 'plain'), so here it has the same name.
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)
@@ -271,8 +271,10 @@ def test_slice_is_shortened_until_a_tenth_of_its_time_on_the_fastest_arm_is_star
 
 
 def test_slice_is_longer_if_its_operations_vary_more() -> None:
-    """The logarithm of a mean is biased by half the relative variance of the mean; slices are long enough to limit
-    this to 0.5 %."""
+    """Short slices bias the effect, because the logarithm of a noisy mean is too low on average.
+
+    The bias is half the relative variance of the mean. Slices must be long enough to keep it below 0.5 %.
+    """
     assert PLAN.precision == 0.05
     noisy = warm_up(PLAN, 1.0, spread=2.0)
     phase = next(each.answer.phases["operation"] for each in noisy if each.key.workload == "wire_query")
@@ -356,7 +358,9 @@ def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_oper
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """Three hosts run the program of `once` once each, and repeat that of `again` until its time is over."""
+    """`once` is a program that runs for a fixed time; each of three hosts runs it once. `again` is repeated on each
+    host until the time is over.
+    """
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))

@@ -21,9 +21,9 @@ Ends = tuple[npt.NDArray[np.int64], Numbers]
 
 
 class Simulated:
-    """Runs whose rounds scatter around the cost with a standard deviation of 1.
+    """Simulated runs, whose rounds scatter around the true cost with a standard deviation of 1.
 
-    `middle` and `half` are middle and half-width of the interval of each run after each round.
+    `middle[run, n]` and `half[run, n]` are the middle and the half-width of a run's interval after n + 1 rounds.
     """
 
     def __init__(self, cost: float, rounds: int) -> None:
@@ -50,7 +50,7 @@ class Simulated:
         return self.middle[places], self.half[places] * times
 
     def convinces(self, rounds: int, times: float = 1.0) -> npt.NDArray[np.bool_]:
-        """Return whether the interval of each run excludes 0 after a number of rounds."""
+        """Return, for each run, whether its interval excludes 0 after this number of rounds."""
         excluded: npt.NDArray[np.bool_] = np.abs(self.middle[:, rounds - 1]) > times * self.half[:, rounds - 1]
         return excluded
 
@@ -79,8 +79,8 @@ def stopped_and_widened(runs: Simulated) -> Ends:
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
 
-#: A run is continued twice (--resume with twice the budget). For each of its planned ends: the rounds, and the error
-#: rate of intervals.
+#: A run may be continued twice (--resume, each time with twice the budget). So it has three planned ends. The keys are
+#: their numbers of rounds; the values are the error rates of the intervals that are then reported.
 CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 
@@ -118,7 +118,7 @@ def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_r
 
 
 def test_ordinary_intervals_claim_false_costs_if_runs_are_stopped_once_the_figure_looks_convincing() -> None:
-    """This shows that the previous test would fail without wider intervals."""
+    """Without wider intervals, the previous test would fail. This test shows that it can."""
     held, false = worst(stopped)
     assert held < 0.75
     assert false > 0.25
@@ -130,8 +130,10 @@ def test_intervals_valid_at_any_stopping_time_are_wider_by_a_known_factor(rounds
 
 
 def test_interval_valid_at_any_stopping_time_equals_the_interval_of_the_mixture_test() -> None:
-    """At the interval's ends, the t statistic is 20 times as likely with a (standard normal) random effect as without
-    one."""
+    """The mixture test compares two hypotheses: no effect, and a random effect with a standard normal distribution.
+
+    At the ends of the interval, the t statistic is 20 times as likely with the second hypothesis as with the first.
+    """
     rounds, freedom = 12, 11.0
 
     def density(t: float) -> float:

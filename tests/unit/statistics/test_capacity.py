@@ -97,8 +97,8 @@ def test_capacity_does_not_depend_on_how_far_a_percentile_is_beyond_five_times_t
 
 
 def test_capacity_is_estimated_in_every_round_even_if_late_operations_were_in_few_slices() -> None:
-    # In one run of two queues, nearly all late operations came in three slices, and two of these slices had low
-    # rates.
+    # These figures are from a real run. Nearly all late operations came in three of its slices, and two of these slices
+    # had low rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
     rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}
     observations = [

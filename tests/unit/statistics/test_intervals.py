@@ -84,7 +84,7 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
 
 
 def test_interval_of_unpaired_rounds_contains_the_truth_in_too_few_runs() -> None:
-    """This shows that the previous test of coverage would detect wrong intervals."""
+    """This shows that the test of coverage above can detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
@@ -129,7 +129,8 @@ def constant_rounds(extra_operation: float) -> Rounds:
 
 
 def test_relative_cost_at_the_break_even_point_equals_the_allowed_relative_cost() -> None:
-    # A connection costs 10 more, an operation costs nothing more: (10 - 0.05 * 10) / (0.05 * 1).
+    # A connection takes 10 on the control and 20 on the arm, an operation 1 on both. The additional 10 are 5 % of the
+    # total for a connection with n operations: 10 = 0.05 * (10 + n), so n = 190.
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
     assert (found.low, found.high) == pytest.approx((190.0, 190.0))
@@ -154,7 +155,7 @@ def test_break_even_is_infinite_if_each_operation_adds_more_than_the_allowed_sha
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
     assert break_even(rounds, 0.05, seed=1).value == 0.0
-    # A connection that saves 2 pays for a hundred operations that cost 0.02.
+    # One connection saves 2. A hundred operations, each of which costs 0.02 more, use up this gain.
     found = saves_below(rounds, seed=1)
     assert (found.value, found.low, found.high) == pytest.approx((100.0, 100.0, 100.0))
 
@@ -171,9 +172,10 @@ def test_protection_with_cheaper_connections_always_saves_time_unless_operations
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000) -> tuple[float, float]:
-    """Return the coverage of intervals with moderated variances, and their width relative to Student's intervals.
+    """Simulate runs in which several arms are compared with one control. Return two figures about their intervals.
 
-    Moderated variances are those of all arms, shrunk towards each other. All arms are compared with one control.
+    These are the share of intervals that contain the truth, and their width relative to Student's intervals. The
+    intervals use moderated variances: those of all arms, shrunk towards each other.
     """
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
@@ -224,7 +226,9 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
     ("rounds", "noise"), [(6, 0.3), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(6, 0.02), (20, 0.3)])]
 )
 def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
-    """The true share is 24 %, and `noise` is the scatter of rounds. A share without an interval counts as covered."""
+    """The true share is 24 %, and `noise` is the scatter of the rounds. If no interval can be computed, it counts as
+    containing the truth.
+    """
     chance, held = np.random.default_rng(rounds), 0
     for _ in range(1000):
         wholes = chance.normal(1.0, noise, rounds)

@@ -22,7 +22,7 @@ MOST = 100_000
 def simulate_effects(
     chance: np.random.Generator, costs: list[float], rounds: int, spread: float, headline: int | None = None
 ) -> list[Contrast]:
-    """Simulate a run and return the log ratios around each true cost."""
+    """Simulate a run in which each arm has one of the true costs, and return the measured effects."""
     kinds = [place < (len(costs) if headline is None else headline) for place in range(len(costs))]
     return [
         Contrast(mean_over_rounds(list(chance.normal(math.log(cost), spread, rounds))), rounds, MARGIN, headline=kind)
@@ -102,7 +102,7 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 16), (40, 36)])
 def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: int, expected: int) -> None:
-    """The change is -26 % with the noise of a real run. Regression: the number of rounds was 132 instead of 16."""
+    """In a real run the change was -26 %. Regression: the number of rounds for it was 132 instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
     needed = rounds_needed(effect, count, MOST)
     assert needed == pytest.approx(expected, abs=4)
@@ -110,7 +110,9 @@ def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: in
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
 def test_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds_and_most_in_twice_as_many(cost: float) -> None:
-    """With a cost of 1.1 the verdict is that it exists; with 1.0, that it is below the margin."""
+    """`cost` is a ratio. With 1.1 the verdict must be that there is a cost; with 1.0, that any cost is below the
+    margin.
+    """
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
     assert needed is not None
@@ -126,7 +128,9 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
 
 
 def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
-    """The smallest detectable change of a latency corresponds to that of a rate, which is the inverse of a latency."""
+    """The smallest detectable changes of a latency and of the rate of operations, its inverse, correspond to each
+    other.
+    """
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
@@ -146,13 +150,20 @@ def test_smallest_detectable_cost_stated_for_longer_runs_is_detected_as_often_as
 
 
 def test_rate_and_its_inverse_latency_are_compared_with_the_same_noise() -> None:
-    """Regression: if identical copies differed by 350 %, a rate lowered by 86 % was noise, but its latency was not."""
+    """A latency seven times as long is the same change as a rate lowered by 86 %.
+
+    Regression: with identical copies that differ by 350 %, the change of the rate was called noise, but not that of the
+    latency.
+    """
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 
 
 def test_effect_is_unresolved_if_two_identical_arms_differ_by_more() -> None:
-    """If single rounds are slow, the ratio may exceed that of identical copies although the difference does not."""
+    """The ratio of an effect may exceed the ratio between identical copies, although its difference does not.
+
+    This happens if a few rounds are slow.
+    """
     effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
     assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]
 
@@ -182,7 +193,7 @@ def test_verdict_depends_on_interval_margin_noise_and_direction(contrast: Contra
 @pytest.mark.parametrize(
     ("contrast", "comparisons"),
     [
-        # With many comparisons the corrected interval of two rounds is wider than a float holds.
+        # Two rounds are so few that the interval, corrected for 100 comparisons, is wider than a float can express.
         (Contrast(mean_over_rounds([4.6, -4.6]), 2, MARGIN), 100),
         (Contrast(Mean(1e-6, 0.1, 5), 6, None), 1),
         (Contrast(Mean(0.0, 0.0, 5), 6, MARGIN), 1),

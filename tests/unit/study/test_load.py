@@ -158,9 +158,10 @@ def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_bal
 
 
 def test_load_option_that_replaces_a_factor_removes_the_factor_from_the_study() -> None:
-    """--queries-per-connection replaces keep_alive.
+    """--queries-per-connection replaces the factor keep_alive.
 
-    Each of the 20 requests of a connection waits 200 ms at the origin, so more than 1,000 connections are open at once.
+    A connection makes 20 requests, each of which waits 200 ms at the origin. It is open for 4 s, so more than 1,000
+    connections are open at once.
     """
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
