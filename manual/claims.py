@@ -23,8 +23,8 @@ RULE = (
     "figure with the protection minus the one without it; a change in percent is this difference divided by the one "
     "without it."
 )
-#: Five studies that repeat a publication's measurement. `published.md` compares the published figures with runs of the
-#: size that the publication used.
+#: Five studies that repeat a publication's measurement. The page `published.md` compares the published figures with our
+#: runs at the publication's scale.
 PUBLICATIONS = (
     "mongodb-tls",
     "mysql-transport",

@@ -247,7 +247,7 @@ def _facts(index: Index, name: str) -> str:
 
 
 def _reason(index: Index, name: str, workload: str, effects: Sequence[Effect]) -> str:
-    """Return the round trips and the CPU times of an arm and its control in a workload."""
+    """Return a sentence with the round trips and the CPU times of an arm and its control in a workload."""
     arm = index.arm(name)
     assert arm is not None
     parts = [text for effect in effects for text in _trips(index, effect, arm)]

@@ -62,7 +62,7 @@ def _type(schema: Schema) -> str:
 def _code(value: object) -> str:
     """Return a default value as JSON.
 
-    For a long value, which is a model with its own table, return 'its own defaults'.
+    If the value is a model with its own table, its JSON would be long, so return 'its own defaults'.
     """
     text = json.dumps(value, ensure_ascii=False)
     return f"`{text}`".replace("|", "\\|") if len(text) <= 40 else "its own defaults"

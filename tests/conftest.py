@@ -23,7 +23,8 @@ settings.load_profile("repeatable")
 # A background job of a shell ignores SIGINT, and so do its children. Restore the default, because some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Most objects are of imported modules and stay. Collecting garbage less often saves a tenth of the tests' CPU time.
+# Collect garbage less often. Most objects belong to imported modules and live until the end, so collecting is in vain.
+# This saves a tenth of the tests' CPU time.
 gc.set_threshold(50_000)
 
 

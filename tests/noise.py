@@ -1,4 +1,4 @@
-"""Random noise of the slices of a simulated run."""
+"""Random noise of the slices (measured windows) of a simulated run."""
 
 from __future__ import annotations
 

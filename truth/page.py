@@ -365,7 +365,9 @@ def _commands(each: Commands) -> list[str]:
 
 
 def _by_machine(effects: Sequence[EffectRow]) -> str:
-    """Return a table of the share of intervals that contain the truth, by machine and boot; '' if there is only one."""
+    """Return a table with the share of intervals that contain the truth, for each machine and boot; '' if there is only
+    one.
+    """
     groups: dict[tuple[str, str], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:

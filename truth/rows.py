@@ -21,8 +21,8 @@ BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 class Row(Model):
     """The columns that every table has for a trial.
 
-    `load` is the machine's load average when the trial began. `added_share` is the intended cost as a share of the
-    service time. `commit` is the last commit that changed what is measured or how it is analysed.
+    `load` is the machine's load average when the trial began. `added_share` is the intended cost as a share of the time
+    of a request. `commit` is the last commit that changed the code that measures or analyses.
     """
 
     trial: str

@@ -1,4 +1,4 @@
-"""The time to a verdict of the current analysis and of an earlier one, both applied to the same run round by round."""
+"""How long a run takes to reach a verdict with the current analysis, and with an earlier one, on the same records."""
 
 from __future__ import annotations
 

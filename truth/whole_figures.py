@@ -1,4 +1,6 @@
-"""Figures of runs of the whole command: effects that quick profiles resolve, and verdicts on identical commands."""
+"""Figures about runs of the whole command: large effects that quick profiles resolve, and verdicts on identical
+commands.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,10 @@ WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE
 
 
 def reader_of(output: str) -> str:
-    """Return the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt': the longest name at its beginning."""
+    """Return the name of the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt'.
+
+    It is the longest reader's name with which the file's name begins.
+    """
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 
 

@@ -18,8 +18,8 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that `make test` leaves out here. Other test files measure targets and the lab of poolers. The firewall,
-#: with all its rules, takes long to start, and the tables of TPC-C take long to load.
+#: Services that these tests measure only in `make test-all`. Other test files measure targets and the lab of poolers.
+#: The firewall, with all its rules, takes long to start, and the tables of TPC-C take long to load.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
     *("encryption-lab", "firewall-lab", "pooling-lab"),

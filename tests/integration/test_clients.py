@@ -130,8 +130,8 @@ def test_report_names_the_arm_that_pgbench_cannot_measure_and_has_the_costs_of_a
     needs("pgbench")
     settings = ["transport=plain,tls", "group=first-choice,prime256v1"]
     plan = resolve(load_study("postgres-tls"), Options("quick", settings, seed=1, client="pgbench"))
-    # Let the engine's slices end after 20 operations, however slow the machine is. Slices of pgbench have a fixed
-    # duration.
+    # The engine's slices end after 20 operations, however slow the machine is. Slices of pgbench stay as planned,
+    # because they have a fixed duration.
     size = SliceSize(operations=20, seconds=HANGS_SECONDS)
     few = {each: size for each in plan.slices if each != WORKLOAD}
     plan = plan.model_copy(

@@ -162,7 +162,8 @@ def test_balancer_keeps_its_connections_to_the_origin_open(
     before = lab._origin_counters(Route.from_arm(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last request closes the client's connection to the balancer, but not the balancer's to the origin.
+            # The last request closes the connection between client and balancer, but not the one between balancer and
+            # origin.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._origin_counters(Route.from_arm(arm))
     assert before is not None

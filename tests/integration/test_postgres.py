@@ -125,7 +125,8 @@ def test_postgres_connection_takes_the_expected_round_trips(
     assert answer.evidence["group"] == "prime256v1"
 
 
-#: Names in libpq's log of a client's messages, by type byte. Type `p` is left out: PROOF has its two names.
+#: The names that libpq's log uses for a client's messages, by the type byte of the message. Messages of type `p` have
+#: one of two names, which are in PROOF.
 MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S": "Sync", b"X": "Terminate"}
 PROOF = ("SASLInitialResponse", "SASLResponse")
 

@@ -1,6 +1,7 @@
-"""Runs of an ordinary user with arms at a distance, whose hosts are in a user namespace.
+"""Runs of an ordinary user with clients at a simulated distance, whose hosts are in a user namespace.
 
-These arms have the same evidence as in a run of root. If the machine forbids user namespaces, the error names a remedy.
+The arms at a distance have the same evidence as in a run of root. If the machine forbids user namespaces, the error
+names a remedy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts each server program of labs, and says how tests can check it, what its secrets are, and its processes."""
+"""Starts each server program of labs. For each program, a test gets a check, the secrets, and the processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from costof.programs.sidecars.haproxy import HaproxySidecar
 from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
-#: A timeout in s that only ends what hangs: even slow machines need less. The time limit of pytest is longer.
+#: A timeout in s for operations that hang: other operations never need so long, even on slow machines. The time limit
+#: of pytest is longer.
 HANGS_SECONDS = 1500
 #: How many ms shorter than requested the round trip of a link may be. The lab subtracts the measured delay of the path,
 #: at most 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
@@ -145,8 +146,10 @@ ADMIN = "somebody"
 
 
 def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE", may: Sequence[str] = ("ALL",)) -> None:
-    """Create the account `ADMIN` with the server's own password. `requires` may be SSL; `may` are its privileges on
-    databases of runs."""
+    """Create the account `ADMIN` with the server's own password.
+
+    `requires` is 'NONE', or 'SSL' to require TLS. `may` has the account's privileges on databases of runs.
+    """
     server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password.get_secret_value())
     server._query(f"GRANT {', '.join(may)} ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
 

@@ -19,7 +19,7 @@ def main(rate: float, service_seconds: float, seconds: float) -> None:
         times.append(free - now)
         now += chance.expovariate(rate)
     times.sort()
-    # An overloaded queue needs more time than the slice has.
+    # The rate is lower if the queue is overloaded, as the last request then ends only after the slice.
     print(f"rate {len(times) / max(seconds, free):.3f}")
     for percentile in (50, 95, 99):
         print(f"p{percentile} {times[int(len(times) * percentile / 100)] * 1000:.4f}")

@@ -226,7 +226,8 @@ SERVICES = {
 }
 
 
-#: Plans of labs with hosts: one for each kind of service, with all kinds of programs in front of servers.
+#: Plans of labs in which clients and servers are on separate hosts: one for each kind of service. Together they start
+#: every kind of program that can be in front of a server.
 LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),

@@ -16,7 +16,8 @@ from tests.manual.command_lines import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
-#: Names of studies' levels that also mean something else in code. For each: the files and folders in which they may.
+#: Names of studies' levels that also mean something else in code. For each name: the files and folders in which it may
+#: occur.
 WORDS_OF_PYTHON = {
     # Besides being levels of studies, "plain" and "tls" are transports of a client in plans and URLs. "tls" is a phase
     # of a connection, and "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
@@ -113,8 +114,10 @@ def names() -> set[str]:
 
 
 def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Mapping[str, tuple[str, ...]]) -> None:
-    """Fail if a text is the name of a study or level and `words` has no exception for it, or if an exception is not
-    needed."""
+    """Fail if a string is the name of a study or level, unless `words` allows the name in this file or folder.
+
+    Also fail if `words` allows a name where it does not occur.
+    """
     known, used_names, used = names(), [], set()
     for path, line, text in texts:
         if text in known:
@@ -140,7 +143,10 @@ def test_rust_code_contains_no_study_or_level_names() -> None:
 
 
 def rows_of_map(title: str, name: str) -> dict[str, str]:
-    """Return a table of docs/architecture.md: the second column by the first, which must match the pattern `name`."""
+    """Return the rows of a table in docs/architecture.md: the second column by the first.
+
+    Only rows whose first column matches the pattern `name` are returned.
+    """
     section = (ROOT / "docs" / "architecture.md").read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
     return dict(re.findall(rf"^\| {name} \| (.*?) \|", section, re.MULTILINE))
 

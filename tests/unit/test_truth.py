@@ -226,7 +226,7 @@ def test_coverage_and_verdicts_are_computed_without_copies_of_the_control() -> N
 def test_share_of_noticed_costs_excludes_runs_whose_slowest_queries_were_not_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
-    # The last run has no field `tail_told`, as if its tails had not been analysed.
+    # The last run has no field `tail_told`, as if its slowest queries had not been analysed.
     columns = [{"tail_told": False, **each} for each in reports[:-1]] + reports[-1:]
     (case,) = cases(
         effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(columns)

@@ -28,8 +28,8 @@ USER = "app"
 class Kind:
     """A kind of server. Its source is in the folder `name` next to this file.
 
-    `argv` returns its arguments for a host, a file with certificate and key, and a folder. `url` is the target's URL
-    with placeholders for login and host.
+    `argv` returns the arguments of its command line for a host, a file with certificate and key, and a folder. `url` is
+    the target's URL with placeholders for login and host.
     """
 
     name: str

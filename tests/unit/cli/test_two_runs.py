@@ -381,8 +381,10 @@ def test_history_marks_no_step_for_an_outlier_or_noise(run: Core) -> None:
 
 
 def test_history_rarely_marks_a_step_in_constant_costs(run: Core) -> None:
-    """The penalty for a step allows a false one in 4 % of series. So 2.4 of 60 series are expected to have one. More
-    than 8 would have a probability of 0.001."""
+    """The penalty for a step is such that 4 % of series without a change have a step by chance.
+
+    Of 60 series, 2.4 are expected to have one. More than 8 have a probability of 0.001.
+    """
     chance = np.random.default_rng(3)
     found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]
     assert sum(bool(steps) for steps in found) <= 8

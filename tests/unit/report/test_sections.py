@@ -1,4 +1,6 @@
-"""Sections that compute figures: saturated workers, checks, predictions for distances, log volume and memory."""
+"""Sections of the report that compute figures: saturated workers, checks, predictions for distances, log volume,
+memory.
+"""
 
 from __future__ import annotations
 

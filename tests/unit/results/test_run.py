@@ -107,7 +107,10 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
 
 
 def with_load(slices: Slices, rounds: set[int], **load: float) -> Slices:
-    """Return the slices with other load in these rounds, given per second, such as `foreign_cpu_seconds=0.5`."""
+    """Return the slices as if the machine had other load in these rounds, and none in other rounds.
+
+    `load` is for each second, such as `foreign_cpu_seconds=0.5`: other programs use half a core.
+    """
 
     def changed(record: SliceRecord) -> SliceRecord:
         seconds = record.answer.elapsed_ns / 1e9 if record.round in rounds else 0.0
@@ -187,7 +190,10 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger without the servers' CPU time in its first `rounds`, as if it was resumed with --server-cpu."""
+    """Return the ledger without the servers' CPU time in its first `rounds`.
+
+    Such a ledger is written by a run that was started without --server-cpu and resumed with it.
+    """
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:

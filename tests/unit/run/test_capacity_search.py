@@ -33,7 +33,8 @@ def test_warm_up_of_a_load_sweep_estimates_the_capacity_of_each_arm_for_the_firs
         search.add(key, Observation(-1, rate.per_second, 1000, late))
     for key, rate in search.round(0, keys(search), 2.0):
         capacity = CAPACITIES[search.plan.original(search.plan.arm(key.arm)).protection]
-        # The search ends within a factor of CLOSE, and the rates of a round are up to 7 % around the capacity found.
+        # The search ends within a factor of CLOSE of the capacity, and tries rates up to 7 % away from the capacity
+        # that it has found.
         assert abs(math.log(rate.per_second / capacity)) <= math.log(CLOSE) + 0.07
 
 

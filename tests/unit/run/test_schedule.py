@@ -1,4 +1,4 @@
-"""Tests of the order and sizes of slices, and of the rule by which a run ends."""
+"""Tests of the order and sizes of slices (measured windows), and of the rule by which a run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU time of servers, which a command of the user prints."""
+"""The CPU time of a user's servers, read from the output of a command that the user names."""
 
 from __future__ import annotations
 

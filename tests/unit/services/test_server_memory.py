@@ -1,4 +1,4 @@
-"""The memory that the user's command of --server-memory prints."""
+"""The memory of a user's servers, read from the output of a command that the user names (--server-memory)."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ COSTS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 def worst(ending: Callable[[Simulated], Ends]) -> tuple[float, float]:
-    """Return the share of intervals that contain the true cost, for the cost with the lowest share.
+    """Return the lowest share, over all true costs, of intervals that contain the true cost.
 
     Also return the share of runs without a cost whose interval excludes 0.
     """
