@@ -30,7 +30,7 @@ TURNS = 5
 SECONDS = 2
 WORKERS = (1, 32)
 QUERIES = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
-#: A limit on operations that no measurement reaches.
+#: A number of operations that no measurement reaches, because measurements end after `SECONDS`.
 UNBOUNDED = 10_000_000
 LOAD_SECONDS = 600
 
@@ -53,9 +53,7 @@ class Bench:
         return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Run another client on the engine's host. `read` returns the number of operations and the seconds from its
-        output.
-        """
+        """Run another client on the engine's host. `read` returns operations and seconds from the client's output."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
@@ -76,9 +74,7 @@ class Bench:
     def alternate(
         self, what: str, workload: str, operations: int, peers: Mapping[str, Callable[[], Usage]]
     ) -> Measured:
-        """Measure the engine's workload and other clients alternately. `what` is the title of this measurement in the
-        table.
-        """
+        """Measure the engine's workload and other clients alternately. `what` is the measurement's title in the table."""
         clients = {OURS: lambda: self.engine(workload, operations), **peers}
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 

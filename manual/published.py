@@ -182,10 +182,9 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield a sentence with the number of published figures that cannot be compared, because this run has no such
-    figure.
+    """Yield a sentence with the number of published figures for which this run has no figure of its own.
 
-    Yield nothing if all can be compared. Yield a further sentence for each arm that failed, if a published figure is
+    Yield nothing if there are none. Yield a further sentence for each arm that failed, if a published figure is
     about that arm.
     """
     missing = [found for found in claims.claims_by_figure(result) if not found]

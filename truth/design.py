@@ -113,7 +113,7 @@ EARLIER = "44d93af"
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a tool. `number` distinguishes trials that are otherwise equal."""
+    """One run of `costof`, or of another tool. `number` distinguishes trials that are otherwise equal."""
 
     kind: Kind
     service: str

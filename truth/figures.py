@@ -254,9 +254,7 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return the error of the engine's percentile in each matching row, relative to the percentile of the packet
-    capture.
-    """
+    """Return the relative error of the engine's percentile, against the packet capture, in each matching row."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

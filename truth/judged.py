@@ -83,9 +83,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
 
 
 def _truth_ratio(done: Judged, arm: str) -> float:
-    """Return the factor by which the added cost lengthens an arm's queries, as the geometric mean over the arm's
-    slices.
-    """
+    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its slices."""
     logs = []
     for record in slices_of(done.ledger, arm):
         measured = mean_ms(done.plan, record)

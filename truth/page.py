@@ -286,9 +286,7 @@ def _quick(profile: QuickProfile) -> list[str]:
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Return how clearly quick profiles resolve large effects: the median of effect / half-width; '' without large
-    effects.
-    """
+    """Return the median, over all large effects, of effect / half-width of its interval; '' without large effects."""
     clearances = [each.clearance for profile in profiles for each in profile.large]
     return f"{median(clearances):.0f}" if clearances else ""
 
@@ -365,9 +363,7 @@ def _commands(each: Commands) -> list[str]:
 
 
 def _by_machine(effects: Sequence[EffectRow]) -> str:
-    """Return a table with the share of intervals that contain the truth, for each machine and boot; '' if there is only
-    one.
-    """
+    """Return a table of the share of intervals that contain the truth, for each boot of a machine; '' for one boot."""
     groups: dict[tuple[str, str], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:

@@ -1,6 +1,4 @@
-"""Figures about runs of the whole command: large effects that quick profiles resolve, and verdicts on identical
-commands.
-"""
+"""Figures about runs of the whole command: effects that quick profiles resolve, verdicts on identical commands."""
 
 from __future__ import annotations
 
@@ -38,10 +36,9 @@ class QuickEffect:
 
     @property
     def clearance(self) -> float:
-        """Return how many times its half-width the interval of the effect is away from 0: effect / half-width, on the
-        log scale.
+        """Return the effect divided by the half-width of its interval, on the log scale, as the median over all runs.
 
-        The result is the median over all runs.
+        If it is above 1, the interval excludes 0.
         """
         return median(
             abs(math.log(row.ratio)) / (math.log(row.ratio_high / row.ratio_low) / 2 or math.inf) for row in self.rows
@@ -84,9 +81,7 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
 
 @dataclass(frozen=True)
 class Commands:
-    """All comparisons of two commands that differ by the same true cost, either all with or all without the disturbing
-    process.
-    """
+    """All comparisons of two commands that differ by one true cost, all with or all without the disturbing process."""
 
     cost: tuple[str, float, bool]
     disturbed: bool
@@ -110,16 +105,12 @@ class Commands:
 
     @property
     def peer_slower(self) -> Proportion:
-        """Return the share of comparisons in which the other tool finds that the second command is slower (ratio -
-        error > 1).
-        """
+        """Return the share of comparisons in which the other tool finds the second command slower (1 + error < ratio)."""
         return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
 
 
 def commands(pairs: Iterable[PairRow]) -> list[Commands]:
-    """Group the comparisons of different commands by true cost and disturbance, and return the groups sorted by these
-    two.
-    """
+    """Group the comparisons of different commands by true cost and disturbance, and sort the groups by these two."""
     groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
     for row in pairs:
         if row.trial_kind == "command":

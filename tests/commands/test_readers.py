@@ -47,7 +47,7 @@ ODD = [
     '"',
     "\x00",
 ]
-#: Characters of random texts. Hypothesis takes a second to list all characters.
+#: Random texts consist of these characters only, because Hypothesis takes a second to list all characters.
 CHARACTERS = "aE0.9-+ :;,\t\n\r\"'%[]{}()\\é…\0"
 #: A twelfth of the usual number of random examples, since these tests run once for each reader.
 FEW = settings(max_examples=settings().max_examples // 12)

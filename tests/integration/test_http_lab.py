@@ -189,7 +189,7 @@ def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], bala
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # Only after a request has the server certainly finished the handshake and counted it.
+            # Send a request: its response shows that the server has finished the handshake and counted it.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     increase = counted(lab, arm).since(before)

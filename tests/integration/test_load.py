@@ -161,7 +161,7 @@ def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbS
 def test_server_cpu_command_that_prints_nanoseconds_ends_the_run_before_the_first_round(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
-    """tests/unit/services/test_server_cpu.py tests all other implausible output."""
+    """Other implausible output of the command is tested in tests/unit/services/test_server_cpu.py."""
     before = databases(server)
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
     reading = f"awk '{{printf \"%.0f\", ($14+$15)*1e7}}' /proc/{pid}/stat"

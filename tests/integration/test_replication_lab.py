@@ -193,7 +193,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     def failure() -> str:
         return discard_reason(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
-    # A busy machine may first report another member that did not answer in time.
+    # On a busy machine the lab may first report another member, which did not answer in time.
     eventually("word of it", lambda: failure() == "primary is in state SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)

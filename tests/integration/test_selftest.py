@@ -33,7 +33,7 @@ def test_known_costs_of_the_selftest_are_the_delays_that_the_relay_adds(tmp_path
     assert answer.held_ms >= NO_DELAY
     assert answer.request_ms > answer.held_ms
     assert answer.rounds == same.estimate.rounds == 5
-    # The relay never delays a request by less than it should.
+    # The relay never delays a request by less than planned.
     assert answer.held_ms + every.known >= NO_DELAY + DELAY_MS
     assert answer.held_ms + min(some.known, spells.known) >= NO_DELAY
     assert answer.conclusion

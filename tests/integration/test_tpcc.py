@@ -275,7 +275,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
         isolation: set[tuple[Any, ...]] = set()
 
         def shows_a_wait() -> bool:
-            # MariaDB refreshes the content of innodb_trx only if it was not read for 0.1 s.
+            # Wait, because MariaDB refreshes the content of innodb_trx only if it was not read for 0.1 s.
             time.sleep(0.2)
             isolation.update(
                 server._query(

@@ -297,7 +297,7 @@ class Mongodb(UsersServer):
 
 class Redis(UsersServer):
     study, scheme = "redis-tls", "rediss"
-    #: So many that costof needs several commands to delete them.
+    #: So many records that costof needs several commands to delete them.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
     privileges = ("GET", "HDEL")

@@ -11,7 +11,7 @@ from tests.noise import Chance
 
 
 class PhaseTime(NamedTuple):
-    """A phase: its time without TLS, the time that TLS adds, the standard deviation of its noise, its round trips."""
+    """A phase: ms without TLS, ms that TLS adds, the standard deviation of the noise, round trips."""
 
     plain_ms: float
     tls_ms: float
@@ -36,7 +36,7 @@ PHASES = {
     },
     "wire_query": {"operation": PhaseTime(0.0941, 0.0009, 0.01, 1)},
 }
-#: Time of a handshake relative to one with an RSA key of 2048 bits.
+#: By key of the server: the time of a handshake relative to one with an RSA key of 2048 bits.
 KEYS = {"rsa-4096": 2.4, "ecdsa-p256": 0.7}
 OPERATIONS = {"app_connect": 12, "app_query": 500, "wire_connect": 50, "wire_query": 2000}
 #: CPU time of an operation in ms: plain, and added by TLS.

@@ -178,7 +178,7 @@ def test_prediction_for_a_distance_at_a_load_equals_the_lab_measurement_at_the_s
 def test_prediction_does_not_add_the_round_trip_time_that_was_already_measured() -> None:
     result = result_of("distance=2", FAR_AWAY)
     assert result.sections.predicted.here_ms == pytest.approx(0.5, rel=0.02)
-    # One more round trip of 2 ms, of which 0.5 ms were measured already.
+    # The predicted distance adds one round trip of 2 ms to TLS, of which 0.5 ms were measured already.
     assert predicted(result, CONNECTION).difference.value == pytest.approx(1.4 + 1.5, rel=0.02)
 
 
