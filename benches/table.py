@@ -28,7 +28,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def from_totals(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Usage:
-        """Compute the usage from the totals of a measurement: operations, duration, CPU seconds of client and server."""
+        """Compute the usage from totals: operations, the seconds that they took, CPU seconds of client and server."""
         return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
 
     @classmethod

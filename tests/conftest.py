@@ -48,9 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let the workers of pytest-xdist share a folder with results that take long to compute. pytest removes old
-    folders.
-    """
+    """Let the workers of pytest-xdist share a folder for results that take long to compute. pytest removes it."""
     if hasattr(request.config, "workerinput"):
         store.folder = tmp_path_factory.getbasetemp().parent / "store"
         store.folder.mkdir(exist_ok=True)

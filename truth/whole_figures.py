@@ -105,7 +105,7 @@ class Commands:
 
     @property
     def peer_slower(self) -> Proportion:
-        """Return the share of comparisons in which the other tool finds the second command slower (1 + error < ratio)."""
+        """Return the share of comparisons in which the other tool finds the second command slower, beyond its error."""
         return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
 
 

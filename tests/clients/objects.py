@@ -42,9 +42,7 @@ class Person(Base):
 
 
 def round_trip(engine: sql.Engine, owner: str) -> list[str]:
-    """Return the lines that the client prints, in the form that `facts.check` expects, using connections of the
-    engine's pool.
-    """
+    """Return the lines that `facts.check` expects from a client. The client uses connections of the engine's pool."""
     lines: list[str] = []
 
     def tell(subject: str, *values: Any) -> None:

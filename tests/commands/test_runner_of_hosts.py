@@ -1,4 +1,4 @@
-"""The process that runs commands on one of several load hosts. Ray starts it there, and so do these tests."""
+"""The process that runs commands on one of several load hosts. Tests start it in the same way as Ray."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def running(program: str) -> Iterator[RunningServer]:
-    """Start a program, and yield it to all tests of this file."""
     with PROGRAMS[program]() as running:
         yield running
 

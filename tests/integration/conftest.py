@@ -72,7 +72,6 @@ def processes_of(folder: Path) -> dict[int, list[str]]:
 
 
 def descendants(pid: int) -> dict[int, list[str]]:
-    """Return pid and command line of all descendants of a process."""
     return {child: _words(child) for child in descendants_of(pid)}
 
 

@@ -67,9 +67,7 @@ class Audited:
         self.arms = {arm.name: arm for arm in arms if not arm.replicate}
 
     def measure(self, arm: str, workload: str) -> tuple[SliceAnswer, Judgement]:
-        """Measure a slice on new connections. Return the engine's answer, and the lab's judgement of whether the slice
-        counts.
-        """
+        """Measure a slice on new connections. Return the engine's answer, and whether the lab discards the slice."""
         planned = self.arms[arm]
         self.lab.arrange(planned)
         if workload != "connect":
@@ -188,8 +186,9 @@ def test_full_disk_of_an_audit_log_is_reported_and_does_not_stop_the_server(tmp_
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure slices until one is discarded, because the log lacks entries on a full disk. No operation may fail
-    before.
+    """Measure slices until the disk is full and a slice is discarded because the log lacks entries.
+
+    No operation may fail before.
     """
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch

@@ -73,7 +73,7 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """Return the learned statements as a reviewer may approve them, who allows computed outputs in plaintext."""
+        """Return the learned statements as changed by a reviewer, who allows computed outputs in plaintext."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:

@@ -49,8 +49,7 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
 
 @pytest.mark.slow
 def test_connection_at_a_distance_takes_as_long_as_its_round_trips(tmp_path: Path) -> None:
-    """The run has arms without TLS, with TLS and with a tunnel, at two distances: on a LAN, and at a round trip of 20
-    ms.
+    """The run has arms without TLS, with TLS and with a tunnel, each on a LAN and at a round trip of 20 ms.
 
     The run is repeated if the machine delayed it.
     """

@@ -34,7 +34,6 @@ def with_commits() -> Study:
 
 
 def connections(lab: ServerLab, engines: Engines, arm: PlannedArm) -> int:
-    """Return the number of connections that the arm's server has counted."""
     lab.arrange(arm)
     return lab.counters(engines.server(arm)).connections or 0
 

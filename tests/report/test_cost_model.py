@@ -120,9 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_each_protection_at_each_distan
 
 
 class Carried(TransportTruth):
-    """Simulated slices with CPU times. In a lab they include the CPU time of the network links; on a target, only the
-    client's.
-    """
+    """Simulated slices with CPU times: in a lab also that of the network links, on a target only that of the client."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

@@ -29,7 +29,6 @@ class Pooler:
 
 @contextlib.contextmanager
 def a_pooler(lab: Lab) -> Iterator[Pooler]:
-    """Start a PostgreSQL server and a pooler in front of it."""
     authority = Authority(lab.folder / "certificates")
     place = Place(lab, Host("server", None, lab.address(1)), authority, [DEFAULT_KEY], lambda: lab.address(1))
     with contextlib.closing(PostgresServer(place)) as server:

@@ -1,4 +1,4 @@
-"""Starts each server program of labs. For each program, a test gets a check, the secrets, and the processes."""
+"""Starts each server program of labs, and yields what tests need: a check, the secrets, and the processes."""
 
 from __future__ import annotations
 
@@ -164,9 +164,7 @@ def databases(server: MariadbServer) -> set[str]:
 
 @contextlib.contextmanager
 def users_mariadb(lab: Lab) -> Iterator[MariadbServer]:
-    """Start a MariaDB that plays a user's own server: with other data, and an account that can only use databases of
-    runs.
-    """
+    """Start a MariaDB like a user's own: with other data, and an account that can only use databases of runs."""
     with running_mariadb(lab) as server:
         user_of_many_databases(server)
         server.ask("CREATE DATABASE theirs")

@@ -36,7 +36,6 @@ class Terminal:
         return self.run("capture-pane", "-p", *options, "-t", "it").rstrip()
 
     def wait_for(self, text: str) -> str:
-        """Return the screen as soon as it contains the text."""
         eventually(f"'{text}' on the screen", lambda: text in self.screen())
         return self.screen()
 

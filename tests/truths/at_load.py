@@ -10,7 +10,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Processing time in ms and round trips, as a pair: ((without the protection), (with it)). CONNECT is for a new
+#: Pairs of (processing time in ms, round trips), first without the protection and then with it. CONNECT is for a new
 #: connection, FIRST for its first query, LATER for each later query.
 CONNECT, FIRST, LATER = ((0.2, 2), (1.6, 3)), ((0.1, 1), (0.14, 1)), ((0.05, 1), (0.06, 1))
 #: CPU time in ms of a connection with all its queries: (client, servers) without the protection, and with it.

@@ -38,9 +38,7 @@ KEYS = {"rsa-4096": 3.1, "ecdsa-p256": 0.55}
 
 
 class PostgresTruth(Truth):
-    """A simulated run in which TLS takes one round trip less if the server supports the client's first key-exchange
-    group.
-    """
+    """A simulated run: TLS takes one round trip less if the server supports the client's first key-exchange group."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)

@@ -61,7 +61,7 @@ def test_live_figures_after_the_last_round_equal_the_figures_of_the_report(tmp_p
     (ledger.folder / "slices.jsonl").unlink()
     for record in lines:
         if isinstance(record, SliceRecord) and record.round == 3:
-            # As if another program had used the machine in this round.
+            # Simulate another program that uses the machine in this round.
             record = record.model_copy(update={"foreign_cpu_seconds": record.observed_seconds})
         if isinstance(record, SliceRecord) and record.round == 5 and record.answer.arm == "tls":
             record = record.model_copy(update={"mismatch": "the client did not use TLS"})

@@ -347,9 +347,7 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect over several runs. `ratios` has the effect's ratio in each run, oldest run
-    first.
-    """
+    """Return the history of one effect over several runs. `ratios` has its ratio in each run, from oldest to newest."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(

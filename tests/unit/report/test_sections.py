@@ -1,6 +1,4 @@
-"""Sections of the report that compute figures: saturated workers, checks, predictions for distances, log volume,
-memory.
-"""
+"""Sections of the report with computed figures: saturated workers, checks, predictions, log volume, and memory."""
 
 from __future__ import annotations
 
@@ -178,7 +176,7 @@ def test_prediction_for_a_distance_at_a_load_equals_the_lab_measurement_at_the_s
 def test_prediction_does_not_add_the_round_trip_time_that_was_already_measured() -> None:
     result = result_of("distance=2", FAR_AWAY)
     assert result.sections.predicted.here_ms == pytest.approx(0.5, rel=0.02)
-    # The predicted distance adds one round trip of 2 ms to TLS, of which 0.5 ms were measured already.
+    # TLS takes one more round trip: 2 ms at the predicted distance, of which 0.5 ms were measured already.
     assert predicted(result, CONNECTION).difference.value == pytest.approx(1.4 + 1.5, rel=0.02)
 
 

@@ -358,9 +358,7 @@ def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_oper
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """`once` is a program that runs for a fixed time; each of three hosts runs it once. `again` is repeated on each
-    host until the time is over.
-    """
+    """Each of three hosts runs the program of `once`, whose duration is fixed, once. It repeats that of `again`."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))
@@ -376,7 +374,6 @@ def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
 
 
 def spin(seconds: float) -> None:
-    """Use a core for at least this time."""
     end = time.process_time() + 2 * seconds
     while time.process_time() < end:
         pass

@@ -118,7 +118,7 @@ def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_r
 
 
 def test_ordinary_intervals_claim_false_costs_if_runs_are_stopped_once_the_figure_looks_convincing() -> None:
-    """Without wider intervals, the previous test would fail. This test shows that it can."""
+    """This shows that the previous test can fail: it would if the intervals were not wider."""
     held, false = worst(stopped)
     assert held < 0.75
     assert false > 0.25

@@ -165,10 +165,9 @@ SPREAD = 0.05
 def carry_over_run(
     arms: int, switch: float, seed: int, drop: float = 0.0
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
-    """Return four lists about slices: logarithm of the time, round, arm, and whether the slice before was of another
-    arm.
+    """Return four lists about slices: logarithm of the time, round, arm, and whether the arm before was another one.
 
-    If it was, `switch` is added to the logarithm. `drop` is the share of slices that are missing.
+    A change of arm adds `switch` to the logarithm. `drop` is the share of slices that are missing.
     """
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []

@@ -102,7 +102,7 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 16), (40, 36)])
 def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: int, expected: int) -> None:
-    """In a real run the change was -26 %. Regression: the number of rounds for it was 132 instead of 16."""
+    """In a real run the change was -26 %. Regression: 132 rounds were predicted instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
     needed = rounds_needed(effect, count, MOST)
     assert needed == pytest.approx(expected, abs=4)
@@ -110,9 +110,7 @@ def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: in
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
 def test_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds_and_most_in_twice_as_many(cost: float) -> None:
-    """`cost` is a ratio. With 1.1 the verdict must be that there is a cost; with 1.0, that any cost is below the
-    margin.
-    """
+    """`cost` is a ratio: 1.1 must have the verdict that there is a cost, and 1.0 that any cost is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
     assert needed is not None
@@ -128,9 +126,7 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
 
 
 def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
-    """The smallest detectable changes of a latency and of the rate of operations, its inverse, correspond to each
-    other.
-    """
+    """A rate is the inverse of a latency, so their smallest detectable changes are inverse to each other."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
