@@ -1,4 +1,4 @@
-"""The command line: refused input, lists, plans, and missing programs."""
+"""Tests of the command line: refused input, dry runs, lists of studies and requirements, and missing programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder in which the processes of one test run share what takes them long to compute."""
+"""A folder in which the processes of one test run share results that take long to compute."""
 
 from __future__ import annotations
 

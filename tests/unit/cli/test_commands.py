@@ -1,4 +1,4 @@
-"""All commands: their imports and their entry in the process list."""
+"""Tests of all commands: which modules they import, and what they show in the process list."""
 
 from __future__ import annotations
 

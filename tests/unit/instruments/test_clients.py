@@ -1,4 +1,4 @@
-"""Load generators as clients of a study's servers."""
+"""Tests of load generators that measure the servers of a study as clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurement of the duration of a flush, and the choice of a folder on a disk."""
+"""Tests of measuring how long a flush to disk takes, and of choosing a folder that is on a disk."""
 
 from __future__ import annotations
 

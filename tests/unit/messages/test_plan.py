@@ -1,4 +1,4 @@
-"""Plans sent to instruments, the secrecy of passwords in them, and finding the engine."""
+"""Tests of plans for instruments (processes that measure), of hiding passwords in plans, and of finding the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audit logs: the statements of load generators that must be in them."""
+"""Tests of which statements of a load generator must be in an audit log."""
 
 from __future__ import annotations
 

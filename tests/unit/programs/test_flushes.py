@@ -1,4 +1,4 @@
-"""Detection of slices whose number of flushes contradicts the server's configuration."""
+"""Tests of detecting slices (measured windows) whose number of disk flushes contradicts the server's configuration."""
 
 from __future__ import annotations
 

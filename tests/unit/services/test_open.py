@@ -1,4 +1,4 @@
-"""Opening of services: by the program that a study names, in a lab or on a user's own servers."""
+"""Tests of opening services, by the program that a study names: in a lab, or on a user's own servers."""
 
 from __future__ import annotations
 
