@@ -124,11 +124,12 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     why = [effect.unresolved for effect in noisy if effect.unresolved]
     spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
-    reason = unlikely = ""
+    names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
+        up_to = "" if len(smallest) == 1 else "up to "
         reason = (
-            f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
-            f"differ by {fmt.percent(max(spreads))} (standard deviation)."
+            f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
+            f"because {index.unit}s differ by {up_to}{fmt.percent(max(spreads))} (standard deviation)."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
@@ -139,13 +140,18 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     size = "an unresolved cost"
     if costs:
         largest = fmt.with_unit(fmt.number(100 * max(costs), 1), "%")
-        unlikely, size = f" A cost above {largest} is unlikely.", f"a cost of up to {largest}"
+        unlikely, size = f" A cost above {largest} in {names} is unlikely.", f"a cost of up to {largest}"
     most = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
-    margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
+    by_margin: dict[str, dict[str, None]] = {}
+    for effect in noisy:
+        metric = index.metrics[effect.metric]
+        by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
+    margins = fmt.listed([f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items()])
+    metrics = "this metric" if sum(map(len, by_margin.values())) == 1 else "these metrics"
     return (
-        f"{_names(index, noisy, waiting)} would stay unresolved even with {most}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
-        f"in the study's file (now {margins})."
+        f"{names} would stay unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, or use longer "
+        f"slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of {metrics} in the "
+        f"study's file (now {margins})."
     )
 
 

@@ -544,8 +544,8 @@ def test_sentence_about_a_curve_says_whether_all_operations_pay_the_same(truth: 
 def test_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
-        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'tls' (180 "
-        "operations), because it needs 200 operations."
+        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'TLS 1.3 (rsa-2048)' "
+        "(180 operations), because these percentiles need 200 operations."
     ) in spaced(text)
 
 

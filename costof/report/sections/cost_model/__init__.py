@@ -445,8 +445,8 @@ def near_end(index: Index, model: CostModel) -> str | None:
         return None
     names = fmt.listed(labels)
     return (
-        f"With {names}, the client's end of the tunnel answers the TCP handshake; the handshake's round trip does not "
-        "cross the link and is not counted."
+        f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
+        "handshake, so this handshake's round trip does not cross the link and is not counted."
     )
 
 
