@@ -207,7 +207,8 @@ def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:
     warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
     text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(
-        r"\d+ × timeout in '[^']+' with TLS 1\.3 \(rsa-2048\); the first: no answer within 10,000 ms in auth",
+        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\); the first error: no answer within "
+        r"10,000 ms in auth",
         " ".join(text.split()),
     )
     assert "Steal was 4 %." in text
@@ -247,7 +248,7 @@ def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire()
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"which is {spaced(fmt.percentage(each.share))} of these " in sentence
+    assert f" ({spaced(fmt.percentage(each.share))} of these " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

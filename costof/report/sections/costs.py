@@ -368,7 +368,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    return f"{sentence(most, lines).rstrip('.')}, the largest cost in {names}{tail}."
+    return f"{sentence(most, lines).rstrip('.')}, the largest measured cost in {names}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:

@@ -44,7 +44,8 @@ def _method(index: Index) -> list[str]:
         "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
         "zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
-        "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell.",
+        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell none of these, and "
+        "neither that the effect is a cost or a saving.",
     ]
     if core.starts:
         lines.append(

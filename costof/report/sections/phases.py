@@ -116,7 +116,7 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     added = fmt.absolute(each.added, metric.unit).value
     share = f"{fmt.percentage(each.share)} of these {added}" if each.share else "share unresolved"
     text = (
-        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}, but "
+        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}, and "
         f"{fmt.absolute(each.on_the_wire, metric.unit).value} ({share}) to '{index.metric_label(each.wire)}' on the "
         f"wire, without {each.client}"
     )

@@ -146,7 +146,7 @@ def test_busy_machine_check_mentions_own_servers_unless_their_cpu_time_is_known(
             for each in run.ready
         ]
     (check,) = (each for each in CHECKS.compute(run, build_core(run, "run"), None) or [] if "machine" in each.label)
-    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of its CPU time")
+    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of the machine's CPU time")
 
 
 def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> None:

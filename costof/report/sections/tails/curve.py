@@ -210,8 +210,9 @@ def _sentence(index: Index, curve: Curve) -> str:
             )
         where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. A {effect} of {amount} in {what} also fits every other percentile from "
-            f"{first} to {last}, but at some of them this run cannot tell a {effect} of {amount} from zero."
+            f"{subject} {about} {what} {where}. With {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
+            f"also fits every other percentile from {first} to {last}, but at some of them this run cannot tell it "
+            "from zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
