@@ -244,9 +244,9 @@ def _noise(line: Line) -> str:
     texts = []
     if hidden:
         unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
-        where = f"'{line.metric.label}'{_places(hidden)}"
-        differ = f"identical copies of the control differ as much in {where}"
-        texts.append(f" The effect on {where} is unresolved because {differ}." if unresolved else f" I{differ[1:]}.")
+        where, differ = f"'{line.metric.label}'{_places(hidden)}", "identical copies of the control differ as much"
+        unclear = f" The effect on {where} is unresolved because {differ}."
+        texts.append(unclear if unresolved else f" {fmt.capital(differ)} in {where}.")
     corrected = [(arm, effect) for arm, effect in line.effects if unresolved_by_correction(effect)]
     if corrected:
         texts.append(

@@ -58,9 +58,10 @@ def _method(index: Index) -> list[str]:
         for name, share in core.slice_shares.items()
         if share < 1
     ]:
+        shortened[0] = shortened[0].replace(" for ", " of the planned time for ", 1)
         lines.append(
-            "Slices were shortened after the warm-up, so that the budget is enough for more rounds. Of the planned "
-            f"length, the measured slices had {fmt.listed(shortened)}."
+            "Slices were shortened after the warm-up, so that the budget is enough for more rounds. The measured "
+            f"slices took {fmt.listed(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(

@@ -344,7 +344,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
     keeping = [each for each in data.protecting if not each.gives_up]
-    which = "another" if keeping else "one"
+    which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
@@ -398,7 +398,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     by_verdict = {verdict: [each for each in data.protecting if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
     texts, without_gain = [text.removesuffix(".") for text in remaining(index, data)], []
-    metric = f"'{index.metric_label(data.metric)}'"
+    metric = _metric(index, data)
     if helping:
         protection = index.label(data.reference)
         compared = f"compared with {protection}"
@@ -455,6 +455,11 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
     return f"has a recovered share of {fmt.percentage(share)}"
 
 
+def _metric(index: Index, data: Mitigations) -> str:
+    """Return the metric's label in quotes, with its view if headline metrics have several views."""
+    return index.metric_in_view(data.metric) if index.many_views else f"'{index.metric_label(data.metric)}'"
+
+
 def _subject(each: Mitigation) -> str:
     """Return a mitigation's label as the subject of a clause, in quotes if it would read as a part of the sentence."""
     return f"the setting '{each.label}'" if each.label.startswith(QUOTED) else each.label
@@ -488,9 +493,9 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
     size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
     levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(each.factor, "") for each in data.protecting)))]
     where = f" with {fmt.listed(levels)}" if levels else ""
-    loss, label = fmt.absolute(size, metric.unit).value, index.metric_label(data.metric)
+    loss = fmt.absolute(size, metric.unit).value
     verb = "adds to" if effect.difference.value > 0 else "takes from"
-    return f"the {loss} that {index.label(data.reference)} {verb} '{label}'{where}"
+    return f"the {loss} that {index.label(data.reference)} {verb} {_metric(index, data)}{where}"
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
@@ -532,7 +537,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        metric = f"'{index.metric_label(data.metric)}'"
+        metric = _metric(index, data)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
         text += f"; compared with '{control}' with {_subject(each)}, {protection} still {change}"
     return text

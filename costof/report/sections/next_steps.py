@@ -126,7 +126,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
-        up_to = "" if len(smallest) == 1 else "up to "
+        up_to = "" if len(smallest) == 1 else "at most "
         reason = (
             f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
             f"because {index.unit}s differ by {up_to}{fmt.percent(max(spreads))} (standard deviation)."
