@@ -350,7 +350,7 @@ def test_tables_by_number_of_terminals_have_published_figures(encrypted: Result)
     overhead = effect_of(encrypted, "wire.transactions_per_second", "20").ratio
     assert near(overhead, encryption_of("20").per_second / encryption_of("0").per_second)
     assert rows[0][3] == spaced(fmt.loss(overhead).value)
-    assert ["Published" in table.note for table in tables] == [False, False, True]
+    assert ["published figures" in table.note for table in tables] == [False, False, True]
 
 
 def test_evidence_sums_the_counts_of_all_servers_including_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
