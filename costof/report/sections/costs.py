@@ -245,13 +245,14 @@ def _noise(line: Line) -> str:
     if hidden:
         unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
         where, differ = f"'{line.metric.label}'{_places(hidden)}", "identical copies of the control differ as much"
-        unclear = f" The effect on {where} is unresolved because {differ}."
+        unclear = f" The effect of {line.label} on {where} is unresolved because {differ}."
         texts.append(unclear if unresolved else f" {fmt.capital(differ)} in {where}.")
     corrected = [(arm, effect) for arm, effect in line.effects if unresolved_by_correction(effect)]
     if corrected:
         texts.append(
-            f" The effect on '{line.metric.label}'{_places(corrected)} is unresolved although its interval excludes 0, "
-            "because verdicts, which are corrected for the number of effects, are stricter than single intervals."
+            f" The effect of {line.label} on '{line.metric.label}'{_places(corrected)} is unresolved although its "
+            "interval excludes 0, because verdicts, which are corrected for the number of effects, are stricter than "
+            "single intervals."
         )
     return "".join(texts)
 

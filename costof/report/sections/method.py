@@ -81,7 +81,8 @@ def _method(index: Index) -> list[str]:
         lines.append(
             f"The run was set to end when every headline effect was known to within "
             f"{fmt.share(core.target_precision)}, or at the end of its budget{length}. If a run ends because its "
-            "intervals are narrow enough (--precision), they contain the true cost in at least 93 of 100 such runs."
+            "intervals are narrow enough (--precision), the intervals contain the true cost in at least 93 of 100 such "
+            "runs."
         )
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"

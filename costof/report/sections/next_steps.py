@@ -126,10 +126,12 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
+        differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
+        differ += " (standard deviation)"
         up_to = "" if len(smallest) == 1 else "at most "
         reason = (
             f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
-            f"because {index.unit}s differ by {up_to}{fmt.percent(max(spreads))} (standard deviation)."
+            f"because {_largest_noise(index, noisy) or differ}."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
@@ -146,13 +148,34 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     for effect in noisy:
         metric = index.metrics[effect.metric]
         by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
-    margins = fmt.listed([f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items()])
+    margins = "; ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
     metrics = "this metric" if sum(map(len, by_margin.values())) == 1 else "these metrics"
     return (
         f"{names} would stay unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, or use longer "
         f"slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of {metrics} in the "
         f"study's file (now {margins})."
     )
+
+
+def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
+    """Return that identical copies of the control differ, if this determines the smallest detectable effect; else ''.
+
+    The smallest effect that a run could detect is at least the difference between the control and its copy.
+    """
+    detectable = [
+        (each.unresolved.smallest_detectable, each)
+        for each in noisy
+        if each.unresolved is not None and each.unresolved.smallest_detectable is not None
+    ]
+    smallest, effect = max(detectable, key=lambda pair: pair[0])
+    arm = index.arm(effect.arm)
+    floor = index.noise(effect.metric, arm.context) if arm is not None else None
+    if floor is None:
+        return ""
+    noise = floor.relative if index.metrics[effect.metric].better == "lower" else floor.relative / (1 + floor.relative)
+    if noise < 0.99 * smallest:
+        return ""
+    return f"identical copies of the control differ by {fmt.percent(floor.relative)}"
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
