@@ -25,8 +25,9 @@ USUAL_RATE = 1_000.0
 DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0
 NOTE = (
-    "Time until the log alone has filled {disk}, if nothing removes or compresses it. For another disk and rate: bytes "
-    "of the disk / (operations a second × bytes of log an operation) = seconds."
+    "Each time is how long it takes until the log alone has filled {disk}, if nothing removes or compresses the log. "
+    "The time for another disk and rate in seconds is: bytes of the disk / (operations a second × bytes of log an "
+    "operation)."
 )
 
 
