@@ -26,7 +26,7 @@ DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0
 NOTE = (
     "Each time is how long it takes until the log alone has filled {disk}, if nothing removes or compresses the log. "
-    "The time for another disk and rate in seconds is: bytes of the disk / (operations a second × bytes of log an "
+    "For another disk or rate, the time in seconds is the bytes of the disk ÷ (operations a second × bytes of log an "
     "operation)."
 )
 
@@ -83,7 +83,7 @@ class LogVolumeSection(Section[None, LogVolume]):
         rates = [f"at {fmt.number(rate)}/s" for rate in data.per_second]
         disk = fmt.bytes_text(DISK_BYTES)
         columns = [Column("variant", "text"), Column("log an operation"), *map(Column, rates)]
-        yield Table(columns, rows, f"Log an operation, and time until it fills {disk}", group="workload")
+        yield Table(columns, rows, f"Bytes of log for each operation, and time until the log fills {disk}", group="workload")
         yield Paragraph(NOTE.format(disk=disk), "note")
 
 

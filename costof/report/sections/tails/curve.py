@@ -211,8 +211,7 @@ def _sentence(index: Index, curve: Curve) -> str:
         where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
             f"{subject} {about} {what} {where}. With {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
-            f"also fits every other percentile from {first} to {last}, but at some of them this run cannot tell it "
-            "from zero."
+            f"fits all percentiles from {first} to {last}, but at some of them the {effect} could also be zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
