@@ -83,7 +83,8 @@ class LogVolumeSection(Section[None, LogVolume]):
         rates = [f"at {fmt.number(rate)}/s" for rate in data.per_second]
         disk = fmt.bytes_text(DISK_BYTES)
         columns = [Column("variant", "text"), Column("log an operation"), *map(Column, rates)]
-        yield Table(columns, rows, f"Bytes of log for each operation, and time until the log fills {disk}", group="workload")
+        title = f"Bytes of log for each operation, and time until the log fills {disk}"
+        yield Table(columns, rows, title, group="workload")
         yield Paragraph(NOTE.format(disk=disk), "note")
 
 

@@ -60,8 +60,8 @@ def _method(index: Index) -> list[str]:
     ]:
         shortened[0] = shortened[0].replace(" for ", " of the planned time for ", 1)
         lines.append(
-            "After the warm-up, the measured windows were shortened, so that the budget is enough for more rounds. Each "
-            f"shortened window took {fmt.listed(shortened)}."
+            "After the warm-up, the measured windows were shortened, so that the budget is enough for more rounds. "
+            f"Each shortened window took {fmt.listed(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(
