@@ -82,7 +82,7 @@ def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict
     return {"opens": opens, **parsed(host.ask(line({"slice": order}), SECONDS))}
 
 
-def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
+def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
     monkeypatch: pytest.MonkeyPatch, host: HostActor, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
@@ -107,7 +107,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
     assert answer.evidence["output"] == f"rate: 300 p99: 7 {hidden} {tmp_path}\n"
 
 
-def test_arm_is_not_measured_if_the_proof_command_before_the_slice_fails(host: HostActor, tmp_path: Path) -> None:
+def test_arm_is_not_measured_if_its_proof_command_fails(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
     handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
@@ -138,7 +138,7 @@ def test_slice_that_was_not_prepared_or_would_start_an_hour_later_is_an_error(
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
 
 
-def test_error_for_an_existing_output_folder_says_that_hosts_share_a_file_system(
+def test_error_suggests_that_hosts_share_a_file_system_if_the_output_folder_exists(
     host: HostActor, tmp_path: Path
 ) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])

@@ -143,7 +143,7 @@ def test_run_with_failed_operations_reports_no_cost_and_leaves_its_limits_undeci
     assert min(shares.values()) >= 0.4
 
 
-def test_figure_that_the_output_of_one_arm_lacks_is_not_compared(tmp_path: Path) -> None:
+def test_figure_missing_from_the_output_of_one_arm_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
     missing = {(each.metric, each.arm) for each in result.missing if each.entirely}

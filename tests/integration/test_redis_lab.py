@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_redis_stunnel_and_the_client_count_the_same_connections_on_every_arm(lab: Lab, workload: str) -> None:
+def test_servers_and_client_count_the_same_connections_on_every_arm(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)

@@ -131,7 +131,7 @@ def test_files_of_system_tables_may_have_the_names_of_mysql_or_of_mariadb(prefix
     assert mariadb.system_tables(tmp_path / "sbin/mariadbd") == files
 
 
-def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
+def test_sshd_uses_only_files_in_its_own_folder(lab: Lab, tmp_path: Path) -> None:
     server = openssh.SshServer(lab, "127.0.0.9")
     server._folder = tmp_path / "sshd"
     configuration = server.configuration(tmp_path / "sbin/sshd")
@@ -170,7 +170,7 @@ def test_ssh_tunnel_ignores_the_users_configuration_file_and_ssh_agent(lab: Lab,
         ("sshd", "openssh-server", openssh.find_sshd),
     ],
 )
-def test_error_names_the_package_of_a_missing_program_or_the_variable_with_an_invalid_path(
+def test_error_for_a_missing_program_names_its_package_or_its_invalid_path(
     name: str, package: str, find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variable = f"COSTOF_{name.upper()}"
@@ -308,7 +308,7 @@ def test_cgroup_folders_of_version_1_and_of_version_2_are_located(tmp_path: Path
         (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
     ],
 )
-def test_cpu_share_can_be_resized_and_reports_throttled_time(
+def test_cpu_share_can_be_resized_and_its_throttled_time_can_be_read(
     version: int, counts: str, quota: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "group"

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_must_be_encrypted_accepts_only_names_of_the_form_database_table_column() {
+    fn column_that_must_be_encrypted_is_named_with_its_database_and_table() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

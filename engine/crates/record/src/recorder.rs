@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn time_above_the_histogram_bound_keeps_its_exact_sum() {
+    fn sum_of_times_is_exact_even_above_the_histogram_maximum() {
         let mut record = PhaseRecord::default();
         record.add(&Span { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
         let answer = record.answer().unwrap();

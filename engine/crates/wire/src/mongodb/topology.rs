@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_read_preferences_that_end_in_preferred_fall_back_to_other_members() {
+    fn only_read_preferences_with_suffix_preferred_fall_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
