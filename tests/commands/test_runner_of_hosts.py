@@ -184,7 +184,7 @@ def test_running_command_is_ended_when_the_actor_of_its_host_ends(host: HostActo
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_host_reports_the_version_of_costof_or_that_costof_is_not_installed(
+def test_host_reports_which_version_of_costof_it_has_if_any(
     host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert host.facts()["costof"] == __version__

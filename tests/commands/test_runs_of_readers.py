@@ -130,9 +130,7 @@ def test_all_limits_are_kept_if_both_arms_print_the_same_output_without_failures
 
 
 @pytest.mark.parametrize(("side", "share"), [pytest.param("before", 1.0, marks=pytest.mark.slow), ("after", 0.5)])
-def test_run_with_failed_operations_reports_no_cost_and_leaves_its_limits_undecided(
-    tmp_path: Path, side: str, share: float
-) -> None:
+def test_limits_are_undecided_if_operations_of_an_arm_failed(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
 

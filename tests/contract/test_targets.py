@@ -161,7 +161,7 @@ def test_invalid_database_name_is_refused(server: UsersServer) -> None:
         assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
-def test_database_or_key_prefix_with_data_of_other_users_is_refused_and_not_changed(server: UsersServer) -> None:
+def test_database_or_key_prefix_with_data_of_other_users_is_refused(server: UsersServer) -> None:
     server.occupy(CHOSEN)
     assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)

@@ -65,7 +65,7 @@ def readings(connections: int) -> tuple[Readings, Readings]:
     return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
 
 
-def test_slice_with_a_connection_that_stunnel_did_not_carry_is_reported_as_a_mismatch(lab: Lab) -> None:
+def test_connection_that_stunnel_did_not_carry_is_reported_as_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
@@ -90,7 +90,7 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_tls_sessions_are_resumed_after_any_change_of_the_key() -> None:
+def test_tls_sessions_are_resumed_after_any_change_of_the_certificate_key() -> None:
     levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
     plan = plan_of("redis-tls", "quick", "records=100", *levels)
     with ServerLab(plan) as service, Engines(plan, service) as engines:

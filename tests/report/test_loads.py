@@ -58,7 +58,7 @@ def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     assert "try a load of 120 a second" in text
 
 
-def test_arm_is_not_called_overloaded_if_by_chance_fewer_clients_arrive_than_planned() -> None:
+def test_arm_is_not_called_overloaded_if_fewer_clients_than_planned_arrive() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 
@@ -74,7 +74,7 @@ def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     )
 
 
-def test_load_that_needs_the_whole_machine_is_reported_as_too_high_even_if_all_clients_were_served() -> None:
+def test_load_that_needs_the_whole_machine_is_reported_as_too_high() -> None:
     result = at_load(load=RequestedLoad("490/s", "20"))
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "

@@ -79,7 +79,7 @@ def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes()
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_names_the_round_that_dominates_a_mean_and_gives_the_interval_without_it() -> None:
+def test_answer_gives_the_interval_without_the_round_that_dominates_a_mean() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
@@ -166,7 +166,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives_up_protection(study: str) -> None:
+def test_mitigation_with_plaintext_between_hosts_is_declared_to_give_up_protection(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None

@@ -337,7 +337,7 @@ def test_server_versions_are_read_from_the_facts_that_older_runs_recorded() -> N
         ("unknown", "unknown"),
     ],
 )
-def test_release_number_omits_the_patch_of_a_version(version: str, release: str) -> None:
+def test_release_number_omits_the_patch_number_of_a_version(version: str, release: str) -> None:
     assert release_number(version) == release
 
 

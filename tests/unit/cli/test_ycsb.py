@@ -195,7 +195,7 @@ def test_core_workload_can_be_given_by_each_of_its_three_names(name: str) -> Non
     assert job_for("run", f"workload={name}") == job_for("run")
 
 
-def test_known_properties_without_effect_and_unknown_properties_are_listed_separately() -> None:
+def test_unknown_properties_and_properties_without_effect_are_listed_separately() -> None:
     properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
     assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
 

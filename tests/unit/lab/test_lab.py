@@ -61,7 +61,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_end_of_a_lab_removes_its_folders_and_kills_processes_that_started_a_new_session() -> None:
+def test_end_of_a_lab_kills_even_processes_that_started_a_new_session() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # Three processes are expected: the shell, the shell under setsid, and sleep.
@@ -110,7 +110,7 @@ def test_certificate_chain_of_a_lab_satisfies_rfc_5280(tmp_path: Path) -> None:
         verifier.verify(leaf, intermediates[:1])
 
 
-def test_mariadbd_ignores_configuration_files_of_the_system_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
+def test_mariadbd_ignores_configuration_files_of_the_system(lab: Lab, tmp_path: Path) -> None:
     server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     argv = server.command_line(Path("/usr/sbin/mariadbd"))
     assert argv[:2] == ["/usr/sbin/mariadbd", "--no-defaults"]

@@ -206,7 +206,7 @@ def fail(listener: FirstHeartbeatListener, address: tuple[str, int], error: str)
     listener.failed(ServerHeartbeatFailedEvent(0.0, AutoReconnect(error), address))
 
 
-def test_first_error_of_each_mongodb_address_is_reported_after_all_have_failed() -> None:
+def test_first_error_of_each_mongodb_address_is_reported_if_all_addresses_fail() -> None:
     listener = FirstHeartbeatListener(addresses=2)
     fail(listener, HERE, "certificate is not valid")
     fail(listener, HERE, "a second try")

@@ -74,7 +74,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a_request() -> None:
+def test_answer_about_saturated_workers_has_no_time_of_a_request() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:

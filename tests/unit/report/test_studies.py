@@ -397,7 +397,7 @@ def test_figures_reported_by_the_servers_are_metrics() -> None:
     ]
 
 
-def test_report_on_a_users_replica_set_compares_write_concerns_and_recommends_no_replication_tree() -> None:
+def test_report_on_a_users_replica_set_recommends_no_replication_tree() -> None:
     result = replicated(target="mongodb://h")
     (text,) = sentence_texts(result.answer, "answer")
     assert "Write concern majority" in text

@@ -138,14 +138,14 @@ def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> Non
     ).typical_share == pytest.approx(0.25)
 
 
-def test_disturbed_rounds_are_kept_if_many_rounds_are_disturbed_or_the_run_is_short(quiet: Slices) -> None:
+def test_disturbed_rounds_are_kept_if_they_are_many_or_the_run_is_short(quiet: Slices) -> None:
     many = set(range(int(MOST_DISCARDED * QUIET_ROUNDS) + 1))
     few = [record for record in quiet if record.round < FEWEST_ROUNDS - 1]
     busy = with_load(quiet, many, foreign_cpu_seconds=1.0), with_load(few, {0}, foreign_cpu_seconds=1.5)
     assert [discarded(slices).discarded for slices in busy] == [frozenset()] * 2
 
 
-def test_round_in_which_only_a_slice_was_slow_is_kept(quiet: Slices) -> None:
+def test_slow_round_is_kept_if_no_other_program_disturbed_it(quiet: Slices) -> None:
     """The slice may be slow because of the protection, and that is what the study measures."""
     slow = [
         record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})

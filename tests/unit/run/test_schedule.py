@@ -378,7 +378,7 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_busy_machine_is_warned_about_only_if_its_load_is_high_and_its_cpu_is_in_use_now() -> None:
+def test_warning_of_a_busy_machine_requires_that_its_cpu_is_in_use_now() -> None:
     (warning,) = busy_warnings(7.8, 1, spin)
     assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
     assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"

@@ -656,7 +656,7 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn result_of_a_prepared_statement_is_encrypted_as_the_approval_of_the_statement_requires() {
+fn result_of_a_prepared_statement_is_encrypted_as_its_approval_requires() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {

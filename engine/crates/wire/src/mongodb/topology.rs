@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_an_unreachable_member_is_reported_if_no_other_member_has_the_wanted_role() {
+    fn unreachable_member_is_reported_if_no_member_has_the_wanted_role() {
         let lonely = || vec![member(1, true, false)];
         let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
         assert_eq!(reason(None), Class::NoMember);
