@@ -173,7 +173,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_reset_session_keeps_its_database_and_forgets_prepared_statements(client: Client) -> None:
+def test_session_reset_keeps_the_database_and_drops_prepared_statements(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None

@@ -33,7 +33,7 @@ def test_number_of_decimals_follows_from_the_width_of_the_interval(half_width: f
         (an_estimate(3.0, 3.0, 3.0, rounds=1), "3.00 ms [one round]"),
     ],
 )
-def test_absolute_change_has_value_unit_and_interval(estimate: Estimate, text: str) -> None:
+def test_absolute_change_has_a_unit_and_an_interval(estimate: Estimate, text: str) -> None:
     assert plain(fmt.absolute(estimate, "ms")) == text
 
 

@@ -63,7 +63,7 @@ fn slices_of_all_workloads_have_results() {
 }
 
 #[test]
-fn slices_of_all_workloads_have_results_for_mysql() {
+fn slices_of_all_mysql_workloads_have_results() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,

@@ -219,7 +219,7 @@ def test_larger_budget_does_not_extend_a_run_with_a_fixed_number_of_rounds_or_se
     assert "is complete" in line or "remove --budget" in line
 
 
-def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
+def test_continued_run_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     records = [*ledger.records()]

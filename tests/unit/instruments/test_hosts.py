@@ -375,7 +375,7 @@ def section_of(run: Run) -> Hosts:
     return section
 
 
-def test_report_names_the_slow_host_and_no_other_host(tmp_path: Path) -> None:
+def test_report_names_only_the_slow_host(tmp_path: Path) -> None:
     section = section_of(read_run(fake_run_of_hosts(tmp_path / "slow", QUERIES, {"load-2": 1.12})))
     assert {each.host for each in section.slower} == {"load-2"}
     for each in section.slower:

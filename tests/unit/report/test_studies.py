@@ -99,7 +99,7 @@ def test_report_names_the_slices_that_were_shortened(tmp_path: Path) -> None:
     assert "as a share of the planned length: “point selects on 1 connection” 25 %." in text
 
 
-def test_arm_that_the_server_refuses_has_an_error_and_other_arms_have_effects() -> None:
+def test_only_the_arm_that_the_server_refuses_has_an_error() -> None:
     result = fake_result(LAN, TransportTruth(), refused={"tls": "it speaks no TLS"})
     errors = {arm.name: arm.error for arm in result.arms}
     assert (errors["tls"], errors["plain"]) == ("it speaks no TLS", None)

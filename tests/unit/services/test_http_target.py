@@ -99,7 +99,7 @@ def test_option_plain_target_is_refused_if_no_arm_uses_it(study: str, target: li
         ("https://my_service:1/", "my_service:1", "my_service:1", "/"),
     ],
 )
-def test_url_is_parsed_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
+def test_url_is_parsed_into_its_parts(url: str, address: str, host: str, path: str) -> None:
     place = parsed(url)
     assert (place.address, place.host, place.path) == (address, host, path)
 

@@ -37,7 +37,7 @@ def changed(folder: Path, old: str, new: str) -> str:
     return str(folder / "mine.toml")
 
 
-def test_unknown_study_error_suggests_the_nearest_name() -> None:
+def test_error_for_an_unknown_study_suggests_the_nearest_name() -> None:
     with pytest.raises(CostofError, match="did you mean 'mongodb-tls'"):
         load_study("mongo-tls")
 
