@@ -79,7 +79,7 @@ def test_headings_of_figures_are_wrapped_and_not_cut_off(width: int, digits: int
     assert head.count("PostgreSQL") == 2
 
 
-def test_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
+def test_output_to_a_pipe_has_no_colours_and_no_trailing_blanks() -> None:
     text = printed(mongodb())
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
@@ -110,7 +110,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_no_costs()
         assert "ublished" not in text, "a mention of figures from the literature, of which this result has none"
 
 
-def test_error_of_an_arm_is_reported_with_the_name_the_distance_and_the_reason() -> None:
+def test_error_of_an_arm_is_reported_with_its_distance_and_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls@us-eu"
     label = "TLS (modern suite, rsa-2048) at us-eu"
     partly = " ".join(printed(with_error(transport(), arm, reason)).split())
