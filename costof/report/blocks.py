@@ -194,7 +194,7 @@ class Table(Block):
     def repeats(self, index: int) -> bool:
         """Return whether a row's first cell can be left blank, because the cell above it has the same text.
 
-        The second column must have words, so that a reader can distinguish rows whose first cells are blank.
+        Return False if the second column has no words, because rows with blank first cells would look alike.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]

@@ -250,8 +250,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
             words, of = f"cores of the {each.name}", each.available
-            # The cores of a single role are its CPU time × the load. So they get the verdict on this CPU time. A
-            # separate verdict on the cores could contradict it.
+            # The cores of a single role are its CPU time × the load. So they get the same verdict as this CPU time,
+            # because two separate verdicts could contradict each other.
             metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
             judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
@@ -375,8 +375,8 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
         ("the client", carried.client_cores_needed),
         ("the lab's simulated links", carried.link_cores_needed),
     )
-    # The sentence ends with a share of this machine's cores. The client comes after the servers, next to this share,
-    # because the share is the client's alone if the servers run on other machines.
+    # The sentence ends with a share of this machine's cores. If the servers run on other machines, this is the share of
+    # the client alone. So name the client last, next to the share.
     known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
     if not known:
         return ""

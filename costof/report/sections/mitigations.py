@@ -1,9 +1,9 @@
 """Mitigations: the share of a protection's cost that one change of a setting recovers, such as another type of key.
 
-A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
-level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
-the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that a
-mitigation recovers has Fieller's interval (`statistics/intervals.py`).
+A factor is a setting, such as the type of key, and its levels are the values of the setting. The reference is the
+protected arm with the first level of every factor. A mitigation is an arm that differs from the reference in one level.
+The gain of a mitigation is its figure divided by the reference's figure, paired by round. The recovered share of the
+cost has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # If the reference lacks a factor, such as a pool's size, the factor's first level counts as unchanged.
+        # If the reference has no level of a factor, such as a pool's size, assume that it has the factor's first level.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
@@ -445,7 +445,10 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's level as text, such as ' with one client'; '' if the mitigation has the same context."""
+    """Return the reference's level of the factor that the mitigation changes, as text such as ' with one client'.
+
+    Return '' if this factor belongs to the protection and not to the context.
+    """
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 
@@ -465,7 +468,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
     """Return text such as ', which recovers 77 % of the loss with one client'.
 
-    Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
+    Return '' if the mitigation has the same context as the reference, or if the recovered share is unknown.
     """
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None:
@@ -476,9 +479,9 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
-    """Return, for each arm that gives up the whole protection, a sentence with the share of the loss that it still has.
+    """Return a sentence for each arm that gives up the whole protection, with the share of the loss that remains.
 
-    The protection itself does not cause this share of the loss.
+    This share of the loss has another cause than the protection itself.
     """
     return [
         f"{fmt.capital(each.label)} already causes {fmt.percentage(each.recovered.through(lambda share: 1 - share))} "
@@ -491,8 +494,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     """Return the disadvantages of a mitigation, as text to append to its gain; '' if there are none.
 
-    There are two: the part of the protection that the mitigation gives up, and the protection's cost compared with a
-    control that has the same mitigation.
+    - The mitigation gives up a part of the protection.
+    - If the control gets the same mitigation, the protection still costs something.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)

@@ -131,8 +131,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """Return an arm's conditions in words, such as ['w:1'].
 
-    They are its levels of the factors in `spec.by`, and its levels of other context factors that differ from the
-    default. A factor in `spec.scale` is left out if all arms of the run have the same level.
+    The conditions are the arm's levels of the factors in `spec.by`. Levels of other context factors are added if they
+    differ from the default. A factor in `spec.scale` is left out if all arms of the run have the same level.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}

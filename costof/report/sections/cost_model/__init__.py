@@ -102,11 +102,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Return whether sentences about an example service begin the answer, and which effects other sentences omit.
+        """Return how the sentences about an example service change the rest of the answer.
 
-        The sentences about an example service begin the answer if the run has several contexts (such as distances),
-        measures connections, and has one to `MOST_SENTENCES` protections. If the run has a single context, other
-        sentences omit the effects that the sentences about the example service mention.
+        - They begin the answer of a run with several contexts (such as distances), if the run measures connections and
+          has at most `MOST_SENTENCES` protections.
+        - In a run with a single context, other sentences do not repeat the effects that they mention.
         """
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the answer needs no example service.
@@ -121,7 +121,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # If there are several contexts, omit nothing: other sentences compare the effects in all contexts.
+            # In a run with several contexts, other sentences may repeat the effects to compare them between contexts.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -144,9 +144,9 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
 WORDS = {CONNECTION: "a new connection", OPERATION: "an operation"}
 COMPUTED = "computed from a run on one machine"
-#: The summary does not mention smaller differences in round trips and bytes.
+#: The summary mentions a protection's additional round trips and bytes only if there are at least this many.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: Sentences do not mention a distance shorter than this.
+#: Sentences do not mention a distance with a shorter round-trip time than this.
 LEAST_DISTANCE_MS = 0.01
 #: If the run has more protections than this, the answer has a sentence about only the first one. The calculator always
 #: has all of them.
@@ -204,7 +204,7 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
 
 
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
-    """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
+    """Yield the time that each protection adds to a connection and to an operation, and the added CPU cores.
 
     The figures are calculated for the load and the distance that `measured_load` returns.
     """
@@ -275,7 +275,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 
 
 def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return a sentence about the first protection, such as 'A new connection with TLS needs 2 more round trips.'."""
+    """Return a sentence about the run's first protection: 'A new connection with TLS needs 2 more round trips.'."""
     texts = []
     connects = has_connections(model)
     for each in extras(index, model)[:1]:
@@ -369,8 +369,8 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["variant", "distance", "predicted", "measured", "error"]
-    # Leave out metrics that are predicted only for the distance from which the model was computed (`local`): there is
-    # no prediction to test.
+    # The model is computed from the figures at one distance (`local`), so it cannot be tested there. Leave out metrics
+    # without a prediction for another distance.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
     for name in tested:
         shown = [each for each in model.predictions if each.metric == name]

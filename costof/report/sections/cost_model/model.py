@@ -297,9 +297,9 @@ def _extra_cpu_ms(
 ) -> Estimate:
     """Return the CPU milliseconds that the arm adds to one operation, paired by round.
 
-    The CPU time is that of all roles (client, server, …) together or, if `only` is given, of the roles in it. Rounds in
-    which a role has no reading are left out. If too few rounds remain, roles that lack a reading in any round are left
-    out instead.
+    The CPU time is the sum over all roles (client, server, …) or, if `only` is given, over the roles in `only`. Rounds
+    in which any role lacks a reading are left out. If too few rounds remain, all rounds are kept, but roles that lack a
+    reading in any round are left out.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
@@ -332,7 +332,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from `local` in nothing but the distance.
+        # Predict only for arms that differ from `local` in nothing but the distance.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
@@ -341,7 +341,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # In all studies, rates in `predicts` are those of a single worker: 1 / time of an operation.
+                # A rate in `predicts` is always that of a single worker: 1 / time of an operation.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(
