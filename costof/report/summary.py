@@ -181,9 +181,9 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 
 
 def _driver(figures: Sequence[KeyFigure]) -> str:
-    """Return a sentence about the time that an arm adds to a connection in the application but not on the wire.
+    """Return a sentence about the added time of a connection that comes from the application's driver.
 
-    Return '' unless the time added in the application is clearly more than twice that on the wire.
+    Return '' unless the arm adds clearly more than twice as much time in the application as on the wire.
     """
     wire = next((f for f in figures if f.name == CONNECTION and f.view == "wire"), None)
     app = figures[0] if figures else None

@@ -18,8 +18,8 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. CROWDED_ROW_HEIGHT is for runs with several contexts (such as distances) and more than
-three rows in a panel."""
+"""Heights of a row in pixels. The second is for runs with several contexts (such as distances) and more than three rows
+in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """The curves of latencies end at this share of operations, because an axis up to the slowest one would squeeze them."""

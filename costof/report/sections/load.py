@@ -203,10 +203,10 @@ def _seconds(record: SliceRecord) -> dict[str, float]:
 
 
 def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores that these roles used together, by round.
+    """Return how many cores these roles (such as 'server') used together, by round.
 
-    They are computed for the requested rate or, if there is none, for the measured rate. A role without a reading
-    counts as 0. A slice that has readings of none of these roles is left out.
+    Cores = CPU seconds of an operation × the requested rate (or the measured rate, if no rate was requested). A role
+    without a reading counts as 0. A slice without any readings of these roles is left out.
     """
     cores = {}
     for record in records:

@@ -285,8 +285,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # Judge the change from the arm with the mitigation to the reference without it. So the verdict "costs" means
-        # that the mitigation helps. `INVERSE` then swaps "costs" and "saves".
+        # Compute the verdict on removing the mitigation: the reference is compared with the mitigated arm. "Costs" then
+        # means that the mitigation helps. Below, `INVERSE` swaps "costs" and "saves".
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -427,7 +427,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _share(each: Mitigation) -> Text:
-    """Return the recovered share for a table; 'none: adds 39 %' if the mitigation increases the loss by 39 %."""
+    """Return the share of the loss that a mitigation recovers; 'none: adds 39 %' if it increases the loss by 39 %."""
     if each.recovered is None:
         return Text(fmt.NONE)
     if each.verdict is not Verdict.COSTS:

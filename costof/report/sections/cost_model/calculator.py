@@ -57,8 +57,9 @@ Term = tuple[float, Estimate]
 class Load:
     """The service for which costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
 
-    In a study that opens no connections, `operations` is 1 and `connections_per_second` is the rate of operations. The
-    connections then cost nothing.
+    - `operations`: operations on each connection.
+    - `connections_per_second`: new connections per second. In a study without new connections, it is the number of
+      operations per second, `operations` is 1, and connections cost nothing.
     """
 
     round_trip_ms: float
@@ -74,8 +75,8 @@ class Load:
 class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
-    `inside` is 1 if the measured cost of a connection includes its first operation, otherwise 0. `memory_bytes` is the
-    memory that the protection adds to each connection on the servers; None if it was not measured.
+    - `inside`: 1 if the measured cost of a connection includes its first operation, otherwise 0.
+    - `memory_bytes`: the memory that the protection adds to each connection on the servers; None if not measured.
     """
 
     protection: str

@@ -217,9 +217,9 @@ def flush_time(run: Run) -> Mean:
 def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
     """Return the number of flushes of the disk that one operation waits for.
 
-    Operations in flight at the same time share flushes, so the servers count only a part of a flush for each, such as
-    1/4. But each operation waits for whole flushes. The counted number is therefore multiplied by the number of
-    operations in flight, up to `MOST_WAITS`. An operation that is alone waits for all its flushes.
+    Operations in flight at the same time share flushes: if 4 share one flush, the servers count 1/4 flush for each. But
+    each of them waits for the whole flush. The counted number is therefore multiplied by the number of operations in
+    flight, up to `MOST_WAITS`.
     """
     workload = run.plan.study.metrics[operation.metric].workload
     records = [
