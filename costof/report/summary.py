@@ -132,7 +132,7 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     - If the arm adds clearly more time in an application than on the wire, the application's time comes first, because
       users wait for the application.
     - In a run with a single arm, the figures that the verdict names come first.
-    - In a run with several arms, all arms begin with the same quantity (`_decided_first`).
+    - In a run with several arms, all arms begin with the quantity that has most verdicts (`_decided_first`).
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -32,7 +32,7 @@ MOST_DISCARDED = 0.25
 
 @dataclass(frozen=True)
 class Disturbances:
-    """The discarded rounds, and by round the share of CPU time that other programs and the hypervisor used."""
+    """The discarded rounds, and for each round the share of CPU time that other programs and the hypervisor used."""
 
     discarded: frozenset[int]
     shares: Mapping[int, float]

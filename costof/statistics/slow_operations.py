@@ -91,9 +91,10 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """Return the shares of slow operations; None if the arm's share is not significantly above the usual share.
+    """Return the shares of slow operations; None if the arm's share is not significantly higher than usual.
 
-    `comparisons` is the number of such tests in the run.
+    The usual share is the mean share of the control and its identical copy (replicate). `comparisons` is the number of
+    such tests in the run, for which the error rate is corrected.
     """
     from scipy.special import stdtr
 

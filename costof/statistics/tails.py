@@ -54,9 +54,11 @@ def operations_needed(percentile: float) -> int:
 def bootstrap_percentiles(
     values: Numbers, counts: Numbers, drawn: Numbers, percentiles: Sequence[float]
 ) -> Percentiles:
-    """Return the percentiles of `counts[round, bucket]` operations, with the buckets' ascending `values`.
+    """Return percentiles of one arm's operations: those of the measured run, and those of each bootstrap resample.
 
-    `drawn[resample, round]` says how often each resample draws a round. The first row is the measured run.
+    - `values[bucket]`: the times of a histogram's buckets, ascending.
+    - `counts[round, bucket]`: the number of operations in each bucket.
+    - `drawn[resample, round]`: how often each resample draws a round. The first row is the measured run.
     """
     reached = np.cumsum(drawn @ counts, axis=1)
     # The rank is computed as in HdrHistogram, like for all other percentiles of a report.

@@ -34,7 +34,7 @@ class SavingsLimit(Model):
 
 
 class Point(Model):
-    """The number of operations per connection from which the arm costs less than `share` of the control's time."""
+    """A break-even point: with more operations per connection, the arm adds less than `share` of the control's time."""
 
     view: str
     arm: str

@@ -151,7 +151,7 @@ def statements(index: Index) -> list[Sentence]:
 
     - If a section names a reference arm (`Lead.reference`), the main sentences are those about this arm.
     - If another section begins the answer (`Lead.leads`), all sentences are details.
-    - Otherwise all are main sentences. If there are many, only the most important ones are.
+    - Otherwise, the most important sentences are main sentences. If there are few sentences, all are main sentences.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference

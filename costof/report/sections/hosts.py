@@ -179,7 +179,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     hosts = []
     for name, metric in metrics.items():
         # Compare hosts by the mean time of the metric's phase, even if the metric is a rate. So a higher number is
-        # worse. The exception are figures that a command reports: they are compared directly, and may be rates.
+        # worse. Figures that a command reports are exceptions: they are compared directly, and may be rates.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}

@@ -265,7 +265,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 
 def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to one operation of its control; None if the two have no common rounds."""
+    """Return the cost that the arm adds to one operation of its control; None if they have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
