@@ -161,7 +161,7 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return the largest relative difference between identical arms within its interval; 0.05 is 5 %.
+    """Return the relative difference that identical arms may have: the farther end of its interval; 0.05 is 5 %.
 
     The difference is divided by the smaller of the two figures. So a rate has the same noise as the time from which it
     is computed: half the rate and twice the time are both 100 %.
@@ -174,7 +174,7 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return the largest difference between identical arms within its interval, in the metric's unit."""
+    """Return the difference that identical arms may have, in the metric's unit: the farther end of its interval."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 

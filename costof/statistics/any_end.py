@@ -25,11 +25,10 @@ MIXTURE_ROUNDS = 1.0
 
 @cache
 def widening(rounds: int, freedom: float) -> float:
-    """Return how many times wider than an ordinary interval an interval is that is valid whenever a run is ended.
+    """Return the factor by which a 95 % interval must be widened, so that it is valid whenever a run is ended.
 
-    Both are 95 % intervals. `freedom` is the number of degrees of freedom of the variance. It may exceed `rounds` - 1,
-    because arms share information about their variances. For fewer than `FEWEST_ROUNDS` rounds, return the result for
-    `FEWEST_ROUNDS`.
+    `freedom` is the number of degrees of freedom of the variance. It may exceed `rounds` - 1, because arms share
+    information about their variances. For fewer than `FEWEST_ROUNDS` rounds, return the factor for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
@@ -43,5 +42,5 @@ def widening(rounds: int, freedom: float) -> float:
 
 
 def widening_to(confidence: float, rounds: int, freedom: float) -> float:
-    """Return how many times wider an interval of this confidence is than a 95 % interval."""
+    """Return the width of an interval of this confidence, divided by the width of a 95 % interval."""
     return t_quantile(freedom, confidence) / t_quantile(freedom, CONFIDENCE)

@@ -26,7 +26,7 @@ SHARES = (0.05, 0.01)
 
 
 class SavingsLimit(Model):
-    """The number of operations per connection below which the arm takes less time than the control."""
+    """The limit of an arm's savings: with fewer operations per connection, the arm takes less time than the control."""
 
     operations: Finite
     low: Finite

@@ -197,7 +197,7 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
 
 
 def _seconds(record: SliceRecord) -> dict[str, float]:
-    """Return the CPU seconds of a slice by role, without the lab's simulated links."""
+    """Return the CPU seconds of a slice by role. The role that simulates the lab's network links is left out."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
     return seconds | {role: used for role, used in record.server_cpu_seconds.items() if role != LINK_ROLE}
 

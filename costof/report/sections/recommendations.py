@@ -61,9 +61,9 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers were set up like the control's in all slices.
+        """Return whether the arm's servers had the same set-up as the control's in all slices.
 
-        Such a set-up says, for example, which member of a replica set replicates from which.
+        The set-up is, for example, which member of a replica set replicates from which.
         """
         return self.arm.baseline in self.arm.same_set_up
 

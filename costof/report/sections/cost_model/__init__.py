@@ -431,9 +431,9 @@ def _summary(extra: ExtraCost, model: CostModel) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note about the tunnels whose client end answers the TCP handshake; None if there are none.
+    """Return a note about tunnels whose end at the client answers the TCP handshake; None if there are none.
 
-    The cost model does not count the round trip of this handshake, because the handshake does not cross the link.
+    Such a handshake does not cross the link to the servers, so the cost model does not count its round trip.
     """
     labels = []
     for cost in model.operations:
@@ -461,7 +461,7 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class Line:
-    """The cost that one protection adds to one operation, as computed by the model and as measured."""
+    """The cost that one protection adds to one operation: the curve of the model, and the measured costs."""
 
     colour: str
     control: OperationCost
@@ -473,9 +473,9 @@ class Line:
         return own.value + far, own.low + far, own.high + far
 
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Return the percentage of throughput that is lost, and its interval's ends.
+        """Return the percentage of throughput that is lost, as (value, low, high).
 
-        It holds for a client that waits for each operation before it starts the next.
+        This is the loss of a client that waits for each operation before it starts the next.
         """
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))

@@ -253,14 +253,14 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # Leave out the round trip of a TCP handshake that the client's end of a tunnel answers, because this round trip
-    # does not cross the link.
+    # If the client's end of a tunnel answers the TCP handshake, the handshake does not cross the link. Subtract its
+    # round trip.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, transferred
 
 
 def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation by role, without the lab's simulated links."""
+    """Return the CPU seconds of one operation by role. The role that simulates the lab's network links is left out."""
     return {role: seconds for role, seconds in cpu_seconds_per_operation(records).items() if role != LINK_ROLE}
 
 
