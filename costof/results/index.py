@@ -137,7 +137,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context; its label if a protection's name is only a number ('20')."""
+        """Return the arm's name without its context, or its label if any protection's name is a number such as '20'."""
         arm = self._arms.get(name)
         if arm is None:
             return name
@@ -284,7 +284,8 @@ class Index:
     def many_views(self) -> bool:
         """Return whether the headline metrics are measured in several views: on the wire and in an application.
 
-        If so, each figure has to name its view."""
+        If so, each figure has to name its view.
+        """
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property

@@ -342,7 +342,8 @@ class Carried(Model):
     def serves_all(self) -> bool:
         """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices.
 
-        Return True if the load has no fixed rate."""
+        Return True if the load has no fixed rate.
+        """
         return self.offered is None or self.served >= CARRIED * self.offered
 
 

@@ -236,8 +236,8 @@ class Run:
     def resolved_early(self) -> bool:
         """Return whether an analysis during the run (a look) ended it, because every headline effect had a verdict.
 
-        The ledger does not record this. A look counts as the cause if it follows the last round and has the same error
-        rate as the final verdicts. By chance, this may also be true of a complete run that was resumed.
+        The ledger does not record why a run ended. A look counts as the reason if it follows the last round and has the
+        same error rate as the final verdicts. By chance, this may also be true of a complete run that was resumed.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False

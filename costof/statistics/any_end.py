@@ -18,8 +18,8 @@ from functools import cache
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
 #: The method averages likelihood ratios over many possible effects, which are normally distributed around 0. Their
-#: variance is that of a mean over this number of rounds. With 1, intervals are finite from five rounds on, and nearly
-#: the same multiple of ordinary intervals from 10 to 200 rounds.
+#: variance is that of a mean over this number of rounds. With 1, intervals are finite from five rounds on. From 10 to
+#: 200 rounds, the factor by which they are wider than ordinary intervals is nearly constant.
 MIXTURE_ROUNDS = 1.0
 
 
@@ -32,7 +32,7 @@ def widening(rounds: int, freedom: float) -> float:
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
-    # An effect lies t standard errors from the mean. Its likelihood ratio, averaged over the possible effects, is
+    # Take an effect that lies t standard errors from the mean. Its averaged likelihood ratio (see MIXTURE_ROUNDS) is
     # sqrt(share) * ((1 + t² / freedom) / (1 + share * t² / freedom)) ** ((freedom + 1) / 2).
     # For the true effect, the ratio reaches 1 / (1 - CONFIDENCE) in at most 5 % of runs (Ville's inequality). The
     # interval ends at the t at which the ratio has this value.

@@ -1,9 +1,10 @@
 """Means over rounds, with intervals: the cost of an arm against the control, from paired differences.
 
-All operations of a slice (a measured window) share the state of the machine, so they are not independent. Rounds are.
-Therefore only the mean of each slice is used: in each round, the arm's mean minus the control's. The estimate is the
-mean of these differences. Nothing is trimmed, so that intermittent costs count. The interval is Student's (1908). For
-verdicts, the arms of one metric share information about their variances (`statistics/moderation.py`).
+All operations of a slice (a measured window) share the state of the machine, so they are not independent. Different
+rounds are independent. Therefore each round contributes one difference: the mean of the arm's slice minus the mean of
+the control's slice. The estimate is the mean of these differences. Nothing is trimmed, so that intermittent costs
+count. The interval is Student's (1908). For verdicts, the arms of one metric share information about their variances
+(`statistics/moderation.py`).
 
 Rounds that other programs disturbed are discarded first (`results/disturbances.py`). Whether a round was disturbed
 depends on readings of the machine, such as its CPU time, never on the measured times.
