@@ -197,7 +197,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         return f"The {unit}s differ widely ({usual}): {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
-    was, it, them = ("was", "it", "it") if one else ("were", "they", "them")
+    was, it = ("was", "it") if one else ("were", "they")
     text = (
         f"{fmt.capital(rounds_in_words(uneven, unit))} {was} {_how_far(figure, uneven)} "
         f"({side}{far} instead of {usual.removeprefix(side)}): {it} {_moves(group, one=one)}."
@@ -210,7 +210,9 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
     if hidden:
         names = [f"{each.ends(without)}{f' for {each.words}' if len(group) > 1 else ''}" for each, without in hidden]
         intervals = "interval" if len(hidden) == 1 else "intervals"
-        text += f" Without {them}, the 95 % {intervals} would be {fmt.listed(names)}."
+        without = f"Without {rounds_in_words(uneven, unit)}"
+        of = f" of the mean difference of {hidden[0][0].words}" if len(group) == 1 else ""
+        text += f" {without}, the 95 % {intervals}{of} would be {fmt.listed(names)}."
     return text
 
 

@@ -254,7 +254,7 @@ class Index:
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
                 f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
-                f"{fmt.percent(worst.relative)} ({amount}). There, an effect of this size or less may be noise."
+                f"{fmt.percent(worst.relative)} ({amount}). An effect of this size or less in {where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)
@@ -322,3 +322,12 @@ def hidden_by_noise(effect: Effect) -> bool:
     """Return whether the effect is unresolved only because identical copies of the control differ by as much."""
     within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high
+
+
+def unresolved_by_correction(effect: Effect) -> bool:
+    """Return whether the effect is unresolved only because verdicts are corrected for several effects."""
+    if effect.verdict is not Verdict.UNRESOLVED or effect.unresolved is None or effect.unresolved.within_noise:
+        return False
+    ratio, difference = effect.ratio, effect.difference
+    outside = difference.low > 0 or difference.high < 0
+    return outside and (ratio is None or not ratio.low <= 1 <= ratio.high)

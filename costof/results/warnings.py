@@ -8,6 +8,7 @@ from costof.errors import WarningText
 from costof.format import listed, plural
 from costof.instruments.commands.readers import reader
 from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
+from costof.results.arms import context_in_words
 from costof.results.changes import build_contrast, replicate_changes
 from costof.results.figures import metric_view
 from costof.results.index import in_view
@@ -113,7 +114,7 @@ def _replicate_differs(run: Run) -> list[str]:
     found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
     return [
         in_view(metrics[name].label, metric_view(metrics[name], run))
-        + (f" ({change.arm.context})" if change.arm.context else "")
+        + (f" {words}" if (words := context_in_words(run.plan, change.arm)) else "")
         for (name, change), verdict in zip(replicates, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]

@@ -84,7 +84,8 @@ def test_answer_names_the_round_that_dominates_a_mean_and_gives_the_interval_wit
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
         "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean "
-        "difference of a new connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
+        "difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval of the mean "
+        "difference of a new connection would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None

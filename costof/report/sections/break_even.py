@@ -138,9 +138,9 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
             ]
             shown = [(arm, point) for arm, point in points if not many or point.share == largest]
             if shown:
-                first, *rest = _clauses(shown)
                 label = arms_of_protection[0].label
-                texts = [first.format(f"{words}: {label}" if words else label), *(each.format("It") for each in rest)]
+                subject = f"{words}: {label}" if words else label
+                texts = [clause.format(subject) for clause in _clauses(shown)]
                 yield " ".join(f"{fmt.capital(text)}." for text in texts)
 
 

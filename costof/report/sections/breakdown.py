@@ -182,7 +182,8 @@ def _sentence(index: Index, step: Step) -> str:
         change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
     start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
     if total.low <= 0 <= total.high:
-        return f"{start} The step's effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
+        amount = fmt.absolute(total, unit, signed=True)
+        return f"{start} The effect of {step.label} on {step.what} is unresolved: {amount}."
     # Show amounts and not shares, because a share can exceed 100 % or be negative.
     resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
@@ -190,7 +191,8 @@ def _sentence(index: Index, step: Step) -> str:
     texts = [fmt.listed(amounts)] if amounts else []
     texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
     verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
-    return f"{start} It {verb} {fmt.absolute(size, unit)} of {step.what}: {'; '.join(texts)}."
+    what = f"{verb} {fmt.absolute(size, unit)} of {step.what}"
+    return f"{start} {fmt.capital(step.label)} {what}: {'; '.join(texts)}."
 
 
 def _table(index: Index, context: Context, steps: list[Step]) -> Table:

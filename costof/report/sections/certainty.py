@@ -67,8 +67,8 @@ def _scope(index: Index) -> str:
     library = index.core.environment.get("TLS library")
     client = f" and for a client with {library}" if library else ""
     return (
-        f"Figures in milliseconds and cores hold only for this machine{client}. Elsewhere, expect roughly the same "
-        f"ratios{exact}."
+        f"Figures in milliseconds and cores hold only for this machine{client}. On other machines, expect roughly the "
+        f"same ratios{exact}."
     )
 
 

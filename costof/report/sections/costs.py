@@ -14,12 +14,14 @@ from costof import format as fmt
 from costof.report.blocks import (
     FILES,
     HTML,
+    MARKDOWN,
     TERMINAL,
     TEXT,
     Block,
     Bullets,
     Cell,
     Column,
+    Heading,
     Media,
     Paragraph,
     Part,
@@ -28,14 +30,15 @@ from costof.report.blocks import (
 )
 from costof.report.key_figures import KeyFigure, of_effect, uneven_lines
 from costof.report.sections import Section, sentences
-from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
+from costof.results.index import VIEWS, Context, Index, hidden_by_noise, unresolved_by_correction, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
-    " In rows where this mean clearly differs from the quotient of the two values in the row, the quotient is shown."
+    " In rows where the mean of the ratios clearly differs from the quotient of the two values in the row, the "
+    "quotient is shown."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -100,16 +103,18 @@ class CostsSection(Section[None, None]):
                 [
                     f"Brackets: 95 % confidence interval over {index.unit}s.",
                     f"Relative: mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
-                    *([published.cited] if published else []),
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
             more = f" The full report has all metrics {other}." if index.many_contexts else ""
-            note = f"{legend} Published figures are only for comparison." if published else legend
-            yield Paragraph(note, "note", media=FILES)
-            yield Paragraph(legend + more, "note", media=TERMINAL)
+            yield Paragraph(legend, "note", media=FILES)
+            cited = f" {published.cited}" if published else ""
+            yield Paragraph(legend + cited + more, "note", media=TERMINAL)
         if note := side_effects_note(shown):
             yield Paragraph(note, "note")
+        if shown and published:
+            yield Heading("Published figures", media=MARKDOWN)
+            yield Paragraph(f"{published.cited} Published figures are only for comparison.", "note", media=FILES)
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
@@ -232,13 +237,25 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _noise(line: Line) -> str:
-    """Return a sentence that names the effects that this run's noise hides; '' if there are none."""
+    """Return why effects are unresolved although their intervals exclude 0; '' if there are none.
+
+    Either identical copies of the control differ by as much, or the verdict is corrected for several effects.
+    """
     hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
-    if not hidden:
-        return ""
-    unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
-    because = "That is unresolved because identical" if unresolved else "Identical"
-    return f" {because} copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+    texts = []
+    if hidden:
+        unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
+        where, differ = f"'{line.metric.label}'{_places(hidden)}", "identical copies of the control differ as much"
+        unclear = f" The effect of {line.label} on {where} is unresolved because {differ}."
+        texts.append(unclear if unresolved else f" {fmt.capital(differ)} in {where}.")
+    corrected = [(arm, effect) for arm, effect in line.effects if unresolved_by_correction(effect)]
+    if corrected:
+        texts.append(
+            f" The effect of {line.label} on '{line.metric.label}'{_places(corrected)} is unresolved although its "
+            "interval excludes 0, because verdicts, which are corrected for the number of effects, are stricter than "
+            "single intervals."
+        )
+    return "".join(texts)
 
 
 def _clauses(line: Line) -> str:
@@ -353,7 +370,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    return f"{sentence(most, lines).rstrip('.')}, the largest cost in {names}{tail}."
+    return f"{sentence(most, lines).rstrip('.')}, the largest measured cost in {names}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:

@@ -181,30 +181,34 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
-        f"(measured windows), '{metric.label}' {worse} of the other slices. With the control and its copy, this was so "
-        f"in {each.usual} of {each.usual_of}."
+        f"(measured windows), '{metric.label}' {worse} of the other slices. The control and its copy had "
+        f"{fmt.plural(each.usual, 'such outlying slice')} of {each.usual_of}."
     )
     if effect is None:
         return text
     mean, usual = (
         fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
     )
-    return f"{text} On average the difference from the control is {mean}, in a typical round {usual}."
+    return (
+        f"{text} The difference of {index.label_at(each.arm)} from the control in '{metric.label}' is {mean} on "
+        f"average and {usual} in a typical round."
+    )
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
-    metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
+    metric, effect, label = index.metrics[each.metric], index.effect(each.metric, each.arm), index.label_at(each.arm)
     text = (
-        f"{fmt.capital(index.label_at(each.arm))} slows some operations of '{metric.label}' far more than others. "
-        f"{fmt.percent(each.share)} of all operations take at least 1.5 times as long as the median, compared with "
-        f"{fmt.percent(each.usual)} with the control and its copy."
+        f"{fmt.capital(label)} slows some operations of '{metric.label}' far more than others. With {label}, "
+        f"{fmt.percent(each.share)} of all operations of '{metric.label}' take at least 1.5 times as long as the "
+        f"median, compared with {fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:
         return text
     is_more = effect.difference.value > 0
     size = effect.difference if is_more else effect.difference.through(neg)
     than = "higher than" if is_more else "lower than"
-    return f"{text} The mean of '{metric.label}' is {fmt.absolute(size, effect.unit)} {than} the control's."
+    amount = fmt.absolute(size, effect.unit)
+    return f"{text} With {label}, the mean of '{metric.label}' is {amount} {than} with the control."
 
 
 SECTION = IntermittentSection()

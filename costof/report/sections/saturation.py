@@ -166,8 +166,8 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         loops = [each for each in of_metric if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
         yield (
-            f"'{metric.label}' is at its maximum, because all {workers} workers are always busy: "
-            f"{_capacities(index, loops)}. It is limited by {limit}."
+            f"All {workers} workers are always busy, so '{metric.label}' is at its maximum, which is limited by "
+            f"{limit}: {_capacities(index, loops)}."
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (

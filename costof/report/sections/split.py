@@ -40,10 +40,11 @@ PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
-    "First step: '{between}' minus '{control}'. Second step: the protected variant minus '{between}'. Both are "
-    "computed round by round. Share: the cost of the second step divided by the cost of both, with its 95 % interval "
-    "(Fieller). Percentiles are computed over all operations, and intervals of their differences by a bootstrap over "
-    "rounds."
+    "The cost of the first step is the figure of '{between}' minus that of '{control}', and the cost of the second "
+    "step is the figure of the protected variant minus that of '{between}'. The costs of the two steps are computed "
+    "round by round. The share is the cost of the second step divided by the cost of both steps, with its 95 % "
+    "interval (Fieller). Percentiles are computed over all operations, and intervals of their differences by a "
+    "bootstrap over rounds."
 )
 
 

@@ -83,7 +83,7 @@ def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    assert f"'{RATE}' is at its maximum, because all 200 workers are always busy: " in text
+    assert f"All 200 workers are always busy, so '{RATE}' is at its maximum, which is limited by the CPU time" in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1
@@ -146,7 +146,7 @@ def test_busy_machine_check_mentions_the_users_servers_unless_their_cpu_time_is_
             for each in run.ready
         ]
     (check,) = (each for each in CHECKS.compute(run, build_core(run, "run"), None) or [] if "machine" in each.label)
-    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of its CPU time")
+    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of the machine's CPU time")
 
 
 def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> None:

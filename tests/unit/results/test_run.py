@@ -173,7 +173,7 @@ def test_report_of_a_quiet_machine_says_how_many_rounds_were_disturbed(
         if 0 < record.round < (rounds or QUIET_ROUNDS):
             ledger.append(record)
     (check,) = (each for each in analyse(ledger).sections.checks if each.label.startswith("machine quiet"))
-    disturbed = f", but 1 round was {words}: other programs or the hypervisor used 51 % of its CPU time"
+    disturbed = f", but 1 round was {words}: other programs or the hypervisor used 51 % of the machine's CPU time"
     assert check.words.replace("\N{NO-BREAK SPACE}", " ") == f"✓ machine quiet{disturbed if words else ''}"
 
 
@@ -544,8 +544,8 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_s
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
-        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'tls' (180 "
-        "operations), because it needs 200 operations."
+        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'TLS 1.3 (rsa-2048)' "
+        "(180 operations), because these percentiles need 200 operations."
     ) in spaced(text)
 
 

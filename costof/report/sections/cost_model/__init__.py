@@ -166,13 +166,12 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         if connects
         else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
-    same = f"at the same load{' and distance' if far else ''}"
-    for number, each in enumerate(_in_sentences(index, model)):
+    for each in _in_sentences(index, model):
         costs = added(each, load)
         measured = dict(_measured_effects(index, model, each.protection))
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
-        at = same if number else f"calculated for {service}"
+        at = f"calculated for {service}"
         if connection.startswith(ADDS) and operation.startswith(ADDS):
             both = f"{connection} and {operation.removeprefix(ADDS)},"
         else:
@@ -445,8 +444,8 @@ def near_end(index: Index, model: CostModel) -> str | None:
         return None
     names = fmt.listed(labels)
     return (
-        f"With {names}, the client's end of the tunnel answers the TCP handshake; the handshake's round trip does not "
-        "cross the link and is not counted."
+        f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
+        "handshake, so this handshake's round trip does not cross the link and is not counted."
     )
 
 

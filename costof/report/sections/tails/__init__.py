@@ -246,7 +246,7 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
     for (percentile, metric, needed), each_arm in arms.items():
         yield (
             f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
-            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
+            f"{with_operations(index, each_arm)}, because a {percentile_name(percentile)} needs {needed:,} operations."
         )
 
 
