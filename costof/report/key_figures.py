@@ -16,10 +16,10 @@ from costof.statistics.uneven import UnevenRounds
 
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""If uneven rounds change a difference by at least this share, the summary says how far they change it.
+"""Decides what the summary says about uneven rounds (a few rounds that are far from the others).
 
-If they change it less, the summary says how far they change the ratio of arm to control. Uneven rounds are a few rounds
-that are far from the others.
+If they change a mean difference by more than this share, the summary has the difference with and without these rounds.
+Otherwise, it has the ratio of the means (arm to control) with and without them.
 """
 MOST_TILES = 4
 
@@ -90,7 +90,7 @@ class KeyFigure(Model):
     def cores_in_brackets(self) -> str:
         """Return text such as ' (0.08 → 0.50 cores)' for the cores without and with the protection; '' if unknown.
 
-        If servers and client share the machine, the text has the number of its cores.
+        If servers and client share the machine, the text also has the machine's number of cores.
         """
         if self.without is None or self.value is None:
             return ""
@@ -169,10 +169,10 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 
 
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
-    """Return a sentence for each set of rounds that dominates the means of figures. `unit` is 'round' or 'start'.
+    """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
-    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean
-    difference of a new connection from +15 ms to +24 ms.'
+    Figures that the same rounds dominate share a sentence. For example: 'Round 3 was far slower than the others (TLS:
+    151 ms instead of 14 to 20 ms): it raises the mean difference of a new connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1

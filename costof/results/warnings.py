@@ -107,8 +107,7 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 def _replicate_differs(run: Run) -> list[str]:
     """Return the labels of the metrics in which the control and its identical copy differ by more than chance.
 
-    For the whole run, over all metrics together, the chance of a false alarm is `FALSE_ALARMS`. More frequent false
-    alarms would teach users to ignore the warning.
+    The probability of a false alarm in a run, over all its metrics together, is `FALSE_ALARMS`.
     """
     replicates = replicate_changes(run.changes)
     contrasts = [build_contrast(run.plan, name, change) for name, change in replicates]

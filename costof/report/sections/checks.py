@@ -39,8 +39,8 @@ class ChecksSection(Section[None, list[Check]]):
 def _verified(run: Run, core: Core) -> Check:
     """Check that there is evidence of what each arm used, such as the TLS version that was negotiated.
 
-    Clients and servers report evidence before and after every slice. For commands, the evidence is the output of
-    further commands (`proof`) that the study defines. Commands without a `proof` are not checked.
+    Clients and servers report evidence before and after every slice. If the client is a command, the evidence is the
+    output of another command (`proof`) in the study's file. Without a `proof`, nothing is checked.
     """
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]

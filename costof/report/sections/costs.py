@@ -56,7 +56,7 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 NOISE_FLOOR_ORDER = 90
 #: A sentence about a metric has at most this many clauses.
 MOST_CLAUSES = 2
-#: Matches the beginning of a clause of `_clause`, up to what differs between metrics with the same verdict.
+#: Matches the verb at the beginning of a clause, so that several clauses with the same verb can share it.
 VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
@@ -131,7 +131,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """The effects of one protection on one metric in all contexts (such as distances), the nearest first."""
+    """The effects of one protection on one metric, in all contexts (such as distances) from the nearest on."""
 
     view: str
     metric: Metric
@@ -152,11 +152,11 @@ class Line(NamedTuple):
 def statements(index: Index) -> list[Sentence]:
     """Return the sentences about each arm's costs, on the wire and in the application.
 
-    Each is a main sentence (`answer`) or a detail. If there are many, only the most important ones are main sentences.
-    There are two exceptions:
+    Each sentence is a main sentence (`answer`) or a detail:
 
     - If a section names a reference arm (`Lead.reference`), the main sentences are those about this arm.
-    - If another section begins the answer (`Lead.leads`), all sentences here are details.
+    - If another section begins the answer (`Lead.leads`), all sentences are details.
+    - Otherwise, the most important sentences are main sentences. If there are few sentences, all are main sentences.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -197,8 +197,9 @@ def _lines(index: Index) -> list[Line]:
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     """Return sentences about the first headline metric on the wire and about the first one in the application.
 
-    If there are more than `MOST_HEADLINES`, return only those on the wire. If these are still too many, return only the
-    sentences about the most expensive and the cheapest protection.
+    There is a sentence for each protection. If there are more than `MOST_HEADLINES` sentences, return only those on the
+    wire. If there are more than `MOST_HEADLINES` on the wire, return only those about the most expensive and the
+    cheapest protection.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -349,9 +350,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the metrics that no line in `shown` is about.
+    """Return a sentence about the largest cost in all metrics that the lines in `shown` do not cover.
 
-    Return None if `rest` has no lines with such metrics.
+    Return None if the lines in `rest` do not cover any further metrics.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
@@ -529,7 +530,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS costs or saves time in a phase of the connection that TLS itself does not change.
 
-    These are the phases before TLS begins. A shorter time in the first phase after TLS counts too.
+    This is true for costs and savings in the phases before TLS begins, and for savings in the first phase after TLS.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
@@ -545,8 +546,8 @@ def _two_digits(value: float, decimals: int) -> int:
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
     """Yield a row for each figure from the literature, to compare it with the measured figure.
 
-    If `together` is true and there are several figures, all of them with a ratio, yield a single row with the lowest
-    and the highest ratio.
+    If `together` is true, yield a single row with the lowest and the highest ratio instead. This needs several figures,
+    each with a ratio.
     """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):

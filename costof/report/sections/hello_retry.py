@@ -30,7 +30,7 @@ SENTENCE = (
 MOST_OFFER = "X25519"
 USUAL_FIRST = f"the key exchange {MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-#: The advice names the clients too, because not every server can be changed: PostgreSQL before version 18, for example,
+#: The advice is also for clients, because not every server can be changed. For example, PostgreSQL before version 18
 #: accepts only one group.
 ADVICE = (
     "A new TLS connection needs 1 round trip fewer if the server accepts {offered}, or if clients offer {groups} first."

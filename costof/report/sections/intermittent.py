@@ -138,9 +138,9 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
     """Return, by arm, the logarithm of each slice's figure, for the rounds in which all arms have a figure.
 
-    The figure of a slice is the median time of its operations, which a stall of the machine hardly changes. If the
-    metric has only one figure for each slice, such as a rate, this figure is used. The sign is chosen so that a higher
-    number means a higher cost. Return None if a figure is 0.
+    The figure of a slice is the median time of its operations, because a stall of the machine hardly changes it. If the
+    metric has only one figure for each slice, such as a rate, this figure is used. Logarithms of rates are negated, so
+    that a higher number always means a higher cost. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:

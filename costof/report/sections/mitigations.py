@@ -1,9 +1,9 @@
 """Mitigations: the share of a protection's cost that one change of a setting recovers, such as another type of key.
 
-A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
-level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
-the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that a
-mitigation recovers has Fieller's interval (`statistics/intervals.py`).
+A factor is a setting, such as the type of key, and its levels are the values of the setting. The reference is the
+protected arm with the first level of every factor. A mitigation is an arm that differs from the reference in one level.
+The gain of a mitigation is its figure divided by the reference's figure, paired by round. The recovered share of the
+cost has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # If the reference lacks a factor, such as a pool's size, the factor's first level counts as unchanged.
+        # If the reference has no level of a factor, such as a pool's size, assume that it has the factor's first level.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
@@ -288,8 +288,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # Judge the change from the arm with the mitigation to the reference without it. So the verdict "costs" means
-        # that the mitigation helps. `INVERSE` then swaps "costs" and "saves".
+        # Compute the verdict on removing the mitigation: the reference is compared with the mitigated arm. "Costs" then
+        # means that the mitigation helps. Below, `INVERSE` swaps "costs" and "saves".
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -438,7 +438,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _share(each: Mitigation) -> Text:
-    """Return the recovered share for a table; 'none: adds 39 %' if the mitigation increases the loss by 39 %."""
+    """Return the share of the loss that a mitigation recovers; 'none: adds 39 %' if it increases the loss by 39 %."""
     if each.recovered is None:
         return Text(fmt.NONE)
     if each.verdict is not Verdict.COSTS:
@@ -480,7 +480,10 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's level as text, such as ' with one client'; '' if the mitigation has the same context."""
+    """Return the reference's level of the factor that the mitigation changes, as text such as ' with one client'.
+
+    Return '' if this factor belongs to the protection and not to the context.
+    """
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 
@@ -501,7 +504,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
     """Return text such as ', which recovers 77 % of the loss with one client'.
 
-    Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
+    Return '' if the mitigation has the same context as the reference, or if the recovered share is unknown.
     """
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None:
@@ -512,9 +515,9 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
-    """Return, for each arm that gives up the whole protection, a sentence with the share of the loss that it still has.
+    """Return a sentence for each arm that gives up the whole protection, with the share of the loss that remains.
 
-    The protection itself does not cause this share of the loss.
+    This share of the loss has another cause than the protection itself.
     """
     return [
         f"{fmt.capital(_subject(each))} already causes "
@@ -528,8 +531,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     """Return the disadvantages of a mitigation, as text to append to its gain; '' if there are none.
 
-    There are two: the part of the protection that the mitigation gives up, and the protection's cost compared with a
-    control that has the same mitigation.
+    - The mitigation gives up a part of the protection.
+    - If the control gets the same mitigation, the protection still costs something.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)

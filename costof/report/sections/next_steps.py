@@ -18,8 +18,8 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict
 
-#: The advised budget includes the estimated further time multiplied by this factor, for two reasons: after the
-#: estimated time, an effect has a verdict in only half of the runs; and the preparation between slices takes time too.
+#: The advised budget includes the estimated further time multiplied by this factor. The estimate alone would be too
+#: short: after this time, an effect has a verdict in only half of the runs, and preparation between slices takes time.
 RESERVE = 1.5
 #: (longest budget in seconds, step in seconds): an advised budget is rounded up to a multiple of the step.
 STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
@@ -179,7 +179,10 @@ def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words, with the arms of each metric in which `others` has effects too."""
+    """Return the metrics of the effects in words, such as "'query' on the wire".
+
+    If `others` has an effect in the same metric, the arms are named too: "'query' on the wire with 'TLS'".
+    """
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

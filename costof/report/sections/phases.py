@@ -41,7 +41,7 @@ HOW_TO_READ = (
 
 
 class Explanation(Model):
-    """A pair of metrics to compare: the time of an operation in an application, and its time on the wire."""
+    """Two metrics to compare: the time of an operation in an application, and the operation's time on the wire."""
 
     application: str
     wire: str

@@ -3,10 +3,9 @@
 A burst is many clients that connect at the same time. The number of cores follows from the role's CPU time for one
 client: cores = clients x CPU time of one client / seconds.
 
-The model is checked against measured bursts. The predicted time of a burst is the time without the protection on the
-same cores, plus clients x added CPU time of one client / cores. The two are added, because the last client sends its
-request only after its handshake, and then waits for the service. If handshakes and waiting fully overlapped, the
-predicted time would be the larger of the two.
+The model is checked against measured bursts. Predicted time of a burst = measured time without the protection on the
+same cores + clients x added CPU time of one client / cores. The two times are added, because handshakes and the waits
+for the service overlap little: the last client sends its request only after its handshake, and then waits.
 """
 
 from __future__ import annotations

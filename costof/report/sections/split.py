@@ -61,7 +61,7 @@ class Spec(Model):
 
 
 class Figure(Model):
-    """A figure of a metric (its mean or a percentile), and what each of the two steps adds to it."""
+    """A metric's mean or percentile on the control, and how much the first and the second step add to it."""
 
     metric: str
     figure: str = Field(description="'mean', 'p50' or 'p99'.")
@@ -77,7 +77,7 @@ class Figure(Model):
 
 
 class Split(Model):
-    """The cost of the arm `protected`, split into two steps by the arm `between`."""
+    """The cost of the arm `protected`, split into the step from `control` to `between` and the step to `protected`."""
 
     protected: str
     between: str
@@ -89,8 +89,8 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer has room for one reason for the costs, and takes it from the first section that gives one. The
-    # negative order puts this section before the cost model.
+    # The short answer shows one reason for the costs, from the first section that gives a reason. The negative order
+    # puts this section before the cost model, so that the reason is this section's.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 

@@ -177,7 +177,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield the percentiles for which arm and control have enough operations, and then the first one without enough."""
+    """Yield the percentiles of the arm, and then the lowest one for which arm or control has too few operations."""
     places = range(len(PERCENTILES))
     estimates = ratios(control.percentiles.at(places), protected.percentiles.at(places), rounds)
     for place, ratio in enumerate(estimates):

@@ -33,8 +33,8 @@ TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
 MEDIAN = 50
 COST, SAVING = "cost", "saving"
-#: If the highest cost is more than this many times the cost at the median, the axis is logarithmic beyond twice the
-#: cost at the median.
+#: If the highest cost is more than this many times the cost at the median, the axis of costs is linear up to twice the
+#: cost at the median, and logarithmic beyond.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
@@ -228,9 +228,9 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return the longest series of points, from the lowest percentile on, that may all have the same cost.
+    """Return the points from the lowest percentile up to the last one that may have the same cost as all before it.
 
-    They may if one cost lies within the bands of all of them.
+    Points may have the same cost if a single cost lies within the bands of all of them.
     """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
