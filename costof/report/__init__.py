@@ -68,7 +68,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return the result of a run, made from its core result and its sections, with the answer and the summary."""
+    """Return the result of a run, with its answer and summary, made from the core result and the sections' data."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     answer = _answer(Index(core, leads), sections)
     index = Index(core, leads, answer)
@@ -140,7 +140,7 @@ NO_VERSION = {"kernel", "load before", "steal"}
 
 
 def versions(result: Result) -> dict[str, str]:
-    """Return the versions of costof, of the measured servers and of the measuring programs, in this order, by name."""
+    """Return program versions by name: first costof, then the measured servers, then the measuring programs."""
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
     return {name: match[0] for name, match in found.items() if match}
@@ -178,8 +178,9 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: The short answer should fit into MOST_LINES lines. It is built at each level of SHORTNESS in turn until it fits. By
-#: level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the labels of the lines to omit.
+#: The short answer should fit into MOST_LINES lines. If it does not fit, it is built again at the next level of
+#: SHORTNESS, which is shorter. For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the
+#: labels of the lines to omit.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
@@ -213,7 +214,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         further = len(warnings) - 1
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
-        # Without figures, there is room for every warning in full.
+        # If the answer has no figures, there is room for the full text of every warning.
         shown = [first + more] if figures else warnings
         lines += [("Warning", text) for text in shown]
     if result.sections.checks and brief.sure:

@@ -194,7 +194,7 @@ class Table(Block):
     def repeats(self, index: int) -> bool:
         """Return whether a row's first cell can be left blank, because the cell above it has the same text.
 
-        The second column must have words, so that a reader can distinguish rows whose first cells are blank.
+        Return False if the second column has no words, because rows with blank first cells would look alike.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
@@ -289,12 +289,12 @@ class Presets:
 class Interactive(Block):
     """A form at the top of a page. The page's script computes the figures of the table `output` from `data`.
 
-    The form shows one row of `output`. If `output` has several rows, the page also has the whole table. Before the user
-    changes a field, the figures are those for the initial values, which `example` describes in words.
+    The form shows one row of `output`. If `output` has several rows, the page also has the whole table.
 
-    - `fixed` says which values the user cannot change.
-    - `notes` say how the figures are computed.
-    - `instead` has the blocks that are shown if the browser runs no scripts.
+    - `example`: the initial values of the fields, in words.
+    - `fixed`: the values that the user cannot change, in words.
+    - `notes`: how the figures are computed.
+    - `instead`: the blocks that are shown if the browser runs no scripts.
     """
 
     name: str

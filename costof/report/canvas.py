@@ -45,7 +45,7 @@ def decades(low: float, high: float) -> list[float]:
 def near_zero(threshold: float, room: float) -> Bend:
     """Return an axis transformation that is linear up to the threshold and logarithmic beyond.
 
-    The linear part is as long as `room` decades of the logarithmic part.
+    The linear part has the length of `room` decades (factors of ten) of the logarithmic part.
     """
 
     def bend(value: float) -> float:

@@ -88,10 +88,10 @@ def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
 
 
 def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures without a verdict.
+    """Return the figures without a verdict; [] if all of these are numbers of CPU cores.
 
-    Return [] if all of them are numbers of CPU cores. If a protection needs next to no CPU time, the interval of its
-    cores includes 0 however sure the figures are.
+    Missing verdicts on cores do not mean that figures are uncertain: if a protection needs hardly any CPU time, the
+    number of cores that it adds is about 0, even in a good run.
     """
     unresolved = [figure for figure in figures if figure.verdict is Verdict.UNRESOLVED]
     return unresolved if any(figure.name != CORES for figure in unresolved) else []

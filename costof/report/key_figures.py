@@ -16,10 +16,10 @@ from costof.statistics.uneven import UnevenRounds
 
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""If uneven rounds change a difference by at least this share, the summary says how far they change it.
+"""Decides what the summary says about uneven rounds (a few rounds that are far from the others).
 
-If they change it less, the summary says how far they change the ratio of arm to control. Uneven rounds are a few rounds
-that are far from the others.
+If they change a mean difference by more than this share, the summary has the difference with and without these rounds.
+Otherwise, it has the ratio of the means (arm to control) with and without them.
 """
 MOST_TILES = 4
 
@@ -90,7 +90,7 @@ class KeyFigure(Model):
     def cores_in_brackets(self) -> str:
         """Return text such as ' (0.08 → 0.50 cores)' for the cores without and with the protection; '' if unknown.
 
-        If servers and client share the machine, the text has the number of its cores.
+        If servers and client share the machine, the text also has the machine's number of cores.
         """
         if self.without is None or self.value is None:
             return ""
@@ -169,10 +169,10 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 
 
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
-    """Return a sentence for each set of rounds that dominates the means of figures. `unit` is 'round' or 'start'.
+    """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
-    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean
-    difference of a new connection from +15 ms to +24 ms.'
+    Figures that the same rounds dominate share a sentence. For example: 'Round 3 was far slower than the others (TLS:
+    151 ms instead of 14 to 20 ms): it raises the mean difference of a new connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -197,7 +197,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         return f"The {unit}s differ widely ({usual}): {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
-    was, it, them = ("was", "it", "it") if one else ("were", "they", "them")
+    was, it = ("was", "it") if one else ("were", "they")
     text = (
         f"{fmt.capital(rounds_in_words(uneven, unit))} {was} {_how_far(figure, uneven)} "
         f"({side}{far} instead of {usual.removeprefix(side)}): {it} {_moves(group, one=one)}."
@@ -210,7 +210,9 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
     if hidden:
         names = [f"{each.ends(without)}{f' for {each.words}' if len(group) > 1 else ''}" for each, without in hidden]
         intervals = "interval" if len(hidden) == 1 else "intervals"
-        text += f" Without {them}, the 95 % {intervals} would be {fmt.listed(names)}."
+        without = f"Without {rounds_in_words(uneven, unit)}"
+        of = f" of the mean difference of {hidden[0][0].words}" if len(group) == 1 else ""
+        text += f" {without}, the 95 % {intervals}{of} would be {fmt.listed(names)}."
     return text
 
 

@@ -98,10 +98,10 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures predicted for the user's distance, followed by the other figures without the measured times.
+    """Return the figures that hold at the user's distance.
 
-    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, return
-    all figures.
+    If some figures are predicted for this distance, these come first, and measured times are left out: they hold for
+    another distance, and would be mistaken for the answer. If no figure is predicted, return all figures.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -127,12 +127,12 @@ def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
 
 
 def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures, arm by arm, with the most important ones of each arm first.
+    """Return the figures grouped by arm, with the most important ones of each arm first.
 
-    - If the largest time added in an application clearly exceeds the time added on the wire, it comes first, because
+    - If the arm adds clearly more time in an application than on the wire, the application's time comes first, because
       users wait for the application.
-    - In a run with one arm and several quantities, the figures that the verdict names come first.
-    - In a run with several arms, the rest of the order is the same for all arms, so that readers can compare them.
+    - In a run with a single arm, the figures that the verdict names come first.
+    - In a run with several arms, all arms begin with the quantity that has most verdicts (`_decided_first`).
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -145,10 +145,10 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:
-    """Return the figures of each arm, reordered so that all arms begin with the same quantity.
+    """Return the figures of each arm, reordered so that all arms begin with the quantity that has most verdicts.
 
-    It is the quantity in which most arms have a verdict, because the summary's sentence compares the first figures of
-    the arms. If all of these have a verdict already, nothing is reordered.
+    The order matters because the summary's sentence compares the first figures of all arms. If each first figure
+    already has a verdict, the order is not changed.
     """
     if len(groups) < 2 or all(group[0].verdict is not Verdict.UNRESOLVED for group in groups):
         return groups
@@ -181,9 +181,9 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 
 
 def _driver(figures: Sequence[KeyFigure]) -> str:
-    """Return a sentence about the time that an arm adds to a connection in the application but not on the wire.
+    """Return a sentence about the added time of a connection that comes from the application's driver.
 
-    Return '' unless the time added in the application is clearly more than twice that on the wire.
+    Return '' unless the arm adds clearly more than twice as much time in the application as on the wire.
     """
     wire = next((f for f in figures if f.name == CONNECTION and f.view == "wire"), None)
     app = figures[0] if figures else None

@@ -191,13 +191,18 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 COMPUTED = "computed"
-"""The first word of the note on a key figure that was computed and not measured. The table shows only this word, after
-the figure's name. The whole note is below the table."""
+"""The first word of the note on a key figure that was computed and not measured.
+
+The table has only this word, after the figure's name. The whole note is below the table.
+"""
 BAR = 11
 """Width of an interval's bar in characters."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
-"""Widths in characters of the labels of key figures. If there is less room than ENOUGH_LABEL, the gaps between the
-columns are narrowed. If this is not enough, the relative figures are left out. A label gets at least LEAST_LABEL."""
+"""Widths in characters for the labels of key figures.
+
+If the labels have less room than ENOUGH_LABEL, the gaps between columns become narrower. If that is not enough, the
+relative figures are left out. Labels always get at least LEAST_LABEL.
+"""
 
 
 class FigureColumn(NamedTuple):

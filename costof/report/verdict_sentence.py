@@ -12,9 +12,12 @@ from costof.statistics.estimate import Verdict
 
 MOST_IN_VERDICT = 3
 HALVED = 0.5
-"""A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""
+"""The verdict names a rate if the protection lowers it to this share of the control's rate, or below."""
 SAME_FACTOR = 1.25
-"""A rate and a time count as one finding if the two factors by which they get worse differ by less than this factor."""
+"""A lower rate and a longer time count as one finding if they get worse by about the same factor.
+
+For example, a halved rate (factor 2) and a time that is 1.8 times as long: 2 / 1.8 is less than SAME_FACTOR.
+"""
 
 
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
@@ -57,9 +60,9 @@ def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
 
 
 def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
-    """Return one sentence about the first figures of one arm, or about the first figure of each of several arms.
+    """Return one sentence: about several figures if there is one arm, otherwise about the first figure of each arm.
 
-    Arms whose figure is unresolved come last. Return '' if there are no figures.
+    Arms whose figure has no verdict come last. Return '' if there are no figures.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -21,10 +21,10 @@ from costof.study.commands import COMMAND
 
 #: A command that takes less than this gets a warning if a shell starts it, because the shell takes about 1 ms to start.
 SHORT_MS = 5.0
-#: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
+#: An execution is an outlier if it is more than this many robust standard deviations above the median.
 OUTLIER_DEVIATIONS = 10.0
-#: A warning is given in two cases. Either outliers change a command's mean by at least the share CHANGED_MEAN. Or its
-#: first run is an outlier, and at least the share SLOW_FIRST slower than the median of its other runs.
+#: Outliers get a warning if they change a command's mean by more than CHANGED_MEAN (2 %). A slow first execution gets a
+#: warning if it is an outlier that exceeds the median by more than SLOW_FIRST (10 %).
 CHANGED_MEAN, SLOW_FIRST = 0.02, 0.1
 QUIET = "run it again on a quiet machine"
 
@@ -111,9 +111,9 @@ def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
 
 
 def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[tuple[float, float]]:
-    """Yield the times in ms of the arm's first run and of the median of the other runs, if the first run is an outlier.
+    """Yield the time of the command's first execution and the median of the others, in ms, if the first is an outlier.
 
-    With a warm-up the first run is not measured.
+    Yield nothing if the run has a warm-up, because the first execution is then not measured.
     """
     by_round = run.samples.by_round(metric, arm)
     if not tried.single_runs or tried.warmup or len(by_round) < FEWEST_ROUNDS or min(by_round) != 0:
@@ -125,9 +125,9 @@ def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[t
 
 
 def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int]]:
-    """Yield the share by which outliers raise the arm's mean, the number of outliers, and the number of executions.
+    """Yield by which share outliers raise the arm's mean, the number of outliers, and the number of executions.
 
-    Yield nothing if the share is not larger than `CHANGED_MEAN`.
+    Yield nothing if the share is `CHANGED_MEAN` or less.
     """
     encoded = [text for texts in run.histograms(metric, arm).values() for text in texts]
     if not encoded:
@@ -136,8 +136,8 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
     beyond = values - np.median(values)
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
-    # An outlier must also exceed the median by the share CHANGED_MEAN. A histogram rounds similar times to the same
-    # value, so the measured spread may be 0, and then every slower time would be an outlier.
+    # An outlier must also exceed the median by CHANGED_MEAN. Otherwise, if the histogram rounds most times to the same
+    # value, the measured spread is 0, and every slower time would be an outlier.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
     if len(values) < FEWEST_ROUNDS or not far.any():
         return

@@ -50,10 +50,10 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return, for each set-up of the servers, in how many slices the arm's servers had it.
+    """Return in how many of the arm's slices the servers had each set-up.
 
     A set-up is a text in which the servers report their arrangement, such as which member replicates from which. The
-    counter is empty if they report none. Slices of the warm-up and discarded slices do not count.
+    result is empty if the servers report no set-up. Slices of the warm-up and discarded slices do not count.
     """
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
@@ -77,14 +77,15 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     """Return the facts and the counts that the servers reported during the arm's slices.
 
-    A fact that changed between slices has all its values, separated by '|'. Counts are sums that include the warm-up.
+    If a fact changed between slices, the text has all its values, separated by '|'. Counts are summed over all slices,
+    including those of the warm-up.
     """
     values: dict[str, dict[str, None]] = {}
     for record in filter(run.counts, run.all_slices(arm.name)):
         for name, fact in record.server_facts.items():
             values.setdefault(name, {})[fact] = None
     counted: dict[str, int] = {}
-    # Include the warm-up: persistent connections are opened in it, and are not counted again in later slices.
+    # Include the warm-up: it opens the persistent connections, which later slices do not count again.
     for record in (record for record in run.all_slices(arm.name) if record.mismatch is None):
         for name, count in record.server_counts.items():
             counted[name] = counted.get(name, 0) + count
@@ -95,11 +96,11 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels in which the arm's context differs from the run's first context. They name the levels of
-    all varied factors instead in two cases:
+    The words name only the levels in which the arm's context differs from the run's first context. In two cases, they
+    name the levels of all factors that the contexts vary:
 
-    - The arm belongs to the first context, which would otherwise have no words.
-    - Some context differs from the first one in several factors.
+    - The arm belongs to the first context, which does not differ from itself.
+    - Any context of the run differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (45 ms away)'.
     """

@@ -21,8 +21,8 @@ def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswe
 
     Operations of clients that arrived but were not served count as beyond the limit.
 
-    A command reports only a percentile. Return None if its report lacks the percentile, unless all operations failed:
-    commands time out under overload, so the slice then counts as beyond the limit.
+    A command reports only a percentile. If its report lacks the percentile, return None. The exception is a slice in
+    which all operations failed: it counts as beyond the limit, because commands time out under overload.
     """
     if sweep.limit.figure is not None:
         value = answer.figures.get(sweep.limit.figure)

@@ -25,11 +25,11 @@ class Change:
     """The comparison of an arm with its control in one metric.
 
     - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
-    - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. If a number is 0, it has no logarithm,
-      and `logarithmic` is false. `ratio` is then the mean difference divided by the control's mean, or None if the
-      control is always 0 and the arm is not.
-    - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 if the run ended as
-      planned.
+    - `logarithmic`: False if any of these numbers is 0, because 0 has no logarithm.
+    - `ratio`: If `logarithmic`, the mean logarithm of arm / control. Otherwise, the mean difference divided by the
+      control's mean. None if the control is always 0 and the arm is not.
+    - `widening`: The standard errors of `difference` and `ratio` were multiplied by this factor. It is 1 if the run
+      ended as planned.
     """
 
     arm: PlannedArm
@@ -53,8 +53,8 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: The changes of all arms that can be compared, including the controls' identical copies (replicates), by metric and in
-#: the study's order.
+#: By metric, the changes of all arms that can be compared with a control. The identical copies of controls (replicates)
+#: are among these arms.
 Changes = Mapping[str, list[Change]]
 Widen = Callable[[int, float], float]
 
@@ -62,10 +62,11 @@ Widen = Callable[[int, float], float]
 def every_change(
     plan: Plan, samples: Samples, metrics: Iterable[str] | None = None, widen: Widen | None = None
 ) -> Changes:
-    """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
+    """Return the changes of all arms against their controls, by metric.
 
-    `metrics` limits the result to some metrics of the study. `widen(rounds, degrees of freedom)` returns the factor by
-    which the errors are enlarged.
+    The variances are moderated: partly pooled over the arms of each metric (`statistics/moderation.py`). `metrics`
+    limits the result to some metrics of the study. The standard errors are multiplied by `widen(rounds, degrees of
+    freedom)`.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -98,9 +99,9 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with another variance of its ratio.
+    """Return the change with this variance of its ratio.
 
-    The standard error of the difference changes by the same factor.
+    The standard error of the difference is multiplied by the same factor as that of the ratio.
     """
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
@@ -116,7 +117,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, and its contrast (the input of the tests that decide the verdict)."""
+    """A change of a protected arm in one metric. `contrast` has the figures from which the verdict is computed."""
 
     metric: str
     change: Change
@@ -132,7 +133,7 @@ class JudgedChange:
 
 
 def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
-    """Return the changes of all protected arms with their contrasts, in the order of the metrics."""
+    """Return the changes of all protected arms with the input for their verdicts, in the order of the metrics."""
     contrasts: list[ContrastedChange] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
@@ -160,10 +161,10 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return by how much two identical arms may differ, as a share of the smaller figure; 0.05 is 5 %.
+    """Return the relative difference that identical arms may have: the farther end of its interval; 0.05 is 5 %.
 
-    The result is the end of the interval that is farther from no change. It is relative to the smaller figure, so that
-    a rate has the same noise as the time from which the rate is computed.
+    The difference is divided by the smaller of the two figures. So a rate has the same noise as the time from which it
+    is computed: half the rate and twice the time are both 100 %.
     """
     relative = replicate.relative()
     if relative is None:
@@ -173,16 +174,16 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return by how much identical arms may differ, in the metric's unit: the end of the interval farther from 0."""
+    """Return the difference that identical arms may have, in the metric's unit: the farther end of its interval."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return the contrast of a change: the input of the tests that decide the verdict.
+    """Return the contrast of a change: the figures from which the verdict is computed.
 
-    `replicate` is the change of the control's identical copy. A smaller change of the arm counts as noise and not as a
-    cost.
+    `replicate` is the change of the control's identical copy. If the arm's change is smaller, it counts as noise and
+    not as a cost.
     """
     metric = plan.study.metrics[name]
     return Contrast(

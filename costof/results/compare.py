@@ -38,8 +38,10 @@ class Change(Model):
 def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -> list[Change]:
     """Return the comparison of every effect that both runs have as a ratio. Raises `OTHER_STUDY`.
 
-    An effect gets no verdict in two cases. First, its arm is in `changed_arms`, so that the two runs did not measure
-    the same arm. Second, its interval reaches 0 in one of the runs, so that the interval has no logarithm.
+    An effect gets no verdict in two cases:
+
+    - Its arm is in `changed_arms`: the levels of the arm, or of its control, differ between the runs.
+    - The interval of its ratio reaches 0 in one of the runs, so that the interval has no logarithm.
     """
     if first.study != second.study:
         raise CostofError(
@@ -52,7 +54,7 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
         if a.arm not in changed_arms and a.ratio and b.ratio and min(a.ratio.low, b.ratio.low) > 0:
             metric = before.metrics[a.metric]
             noise = math.hypot(_noise(before, a), _noise(after, b))
-            # The mean is the logarithm of the change. The runs are independent, so their variances add up.
+            # The logarithm of the change. The runs are independent, so the variances of their ratios are added.
             mean = combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
             rounds = min(a.rounds, b.rounds)
             contrasts[a.metric, a.arm] = Contrast(mean, rounds, metric.margin, noise, metric.headline, metric.better)
@@ -84,7 +86,7 @@ def _logarithm(ratio: Estimate) -> Mean:
 
 
 def _noise(index: Index, effect: Effect) -> float:
-    """Return the noise: how much the control and its identical copy may differ in the effect's metric; 0.05 is 5 %."""
+    """Return by how much the control and its identical copy may differ in the effect's metric; 0.05 is 5 %."""
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0

@@ -187,8 +187,9 @@ FALSE_ALARMS = 0.01
 def find_carry_over(run: Run) -> list[CarryOver]:
     """Return the headline (most important) metrics whose figure depends on which arm was measured just before.
 
-    Within a workload and a context, slices that follow a slice of another arm are compared with slices that follow a
-    slice of the same arm. Differences below the metric's margin, which are too small to matter, are left out.
+    For each workload and context, slices (measured windows) that follow a slice of another arm are compared with slices
+    that follow a slice of the same arm. Differences below the metric's margin are left out, because they are too small
+    to matter.
     """
     followers = [
         (record, _copy(run, before) is not _copy(run, record))
@@ -245,8 +246,8 @@ def host_start_spread(run: Run) -> HostStartSpread | None:
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # Operations of a scheduled load begin at random times. So compare when the hosts began the slice, not when
-        # their first operations began.
+        # If the load has a schedule, the first operation begins at a random time. So use the time at which the host
+        # began the slice.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

@@ -1,8 +1,8 @@
 """Rounds that other programs on the machine disturbed.
 
-Discarding rounds because their figures look odd would hide intermittent costs. So a round is discarded only for a cause
-that is independent of the arm (Kalibera and Jones 2013): the CPU time that other programs and the hypervisor used. If
-this CPU time was far above that of the median round, the round is discarded for all arms.
+A round is discarded if other programs and the hypervisor used far more CPU time than in the median round. It is then
+discarded for all arms. This cause does not depend on the arm (Kalibera and Jones 2013). Rounds are never discarded
+because their figures look odd, since that would hide intermittent costs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
 #: A machine counts as busy if other programs and the hypervisor use more than this share of its CPU time in the median
-#: round. On an idle machine, the kernel and the lab's helper processes use less.
+#: round. The share is not 0, because the kernel and the lab's helper processes also use CPU time.
 NEIGHBOURS_WORTH_A_WORD = 0.10
 #: A machine counts as busy if the hypervisor uses more than this share of its CPU time during the run.
 STEAL_WORTH_A_WORD = 0.02
@@ -24,7 +24,7 @@ STEAL_WORTH_A_WORD = 0.02
 LEAST_SHARE = 0.10
 #: If the clock jumped by more than this, the machine was suspended or moved to another host.
 CLOCK_JUMP_SECONDS = 0.1
-#: With fewer rounds the median is too uncertain to call a round disturbed.
+#: With fewer rounds, no round counts as disturbed, because the median is too uncertain.
 FEWEST_ROUNDS = 8
 #: If more than this share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
 MOST_DISCARDED = 0.25
@@ -32,7 +32,7 @@ MOST_DISCARDED = 0.25
 
 @dataclass(frozen=True)
 class Disturbances:
-    """The discarded rounds, and by round the share of CPU time that other programs and the hypervisor used."""
+    """The discarded rounds, and for each round the share of CPU time that other programs and the hypervisor used."""
 
     discarded: frozenset[int]
     shares: Mapping[int, float]

@@ -114,9 +114,9 @@ def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) ->
 
 
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
-    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it.
+    """Return why the effect has no verdict, and how much longer the run would have to measure for a verdict.
 
-    The estimate assumes that the longer run ends as planned, even if this run did not.
+    This assumes that the longer run ends as planned, even if this run did not.
     """
     contrast, widening = judged.contrast, judged.change.widening
     relative, planned = judged.change.ratio, with_errors(contrast, 1 / widening)

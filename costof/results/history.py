@@ -1,9 +1,10 @@
 """Effects over many runs of one study, and the runs from which they changed.
 
-Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. One penalty
-must suit all effects. So the logarithms are first divided by the standard deviation between consecutive runs or by the
-median standard error of a run, whichever is larger. The penalty is 3 log n for n runs. With it, changes were found in
-at most 4 % of 150 simulated series of 6 to 50 runs without any change.
+For each effect, the logarithm of arm / control is a series with one value for each run. The runs from which the effect
+changed are the change points of this series (`statistics/change_points.py`). The values are first divided by their
+noise: by the standard deviation between consecutive runs or the median standard error of a run, whichever is larger.
+So the same penalty, 3 log n for n runs, suits all effects. In simulations with 6 to 50 runs and no change, at most 4 %
+of 150 series had a change point.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _steps(points: Sequence[Point]) -> list[Step]:
     ratios = [point.ratio for point in points]
     values = np.log([ratio.value for ratio in ratios])
     deviation = float(np.std(np.diff(values))) / math.sqrt(2)
-    # Standard errors of the logarithms.
+    # Standard errors of the logarithms of the ratios.
     errors = [
         half_width(each) / t_quantile(each.rounds - 1, CONFIDENCE) if each.rounds > 1 and each.high > each.low else 0.0
         for each in ratios

@@ -1,7 +1,7 @@
 """Look-ups by name in a core result, for the sections of a report.
 
-Choices that several sections share are made here, so that the sections agree: which arms are rows of tables, and which
-context comes first. Nothing is estimated here.
+This module also decides what all sections must agree on, such as which arms are rows of tables and which context (such
+as a distance) comes first. It computes no estimates.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ same member in both."""
 
 @dataclass(frozen=True)
 class Lead:
-    """The changes that a section makes to the answer.
+    """What a section changes in the answer at the top of the report.
 
-    If `leads` is true, the section's sentences begin the answer, and all sentences about costs become details. If
-    `reference` names an arm, only the sentences about this arm's costs are main sentences.
+    - `leads`: the section's sentences begin the answer, and all sentences about costs are details below them.
+    - `reference`: the only arm whose costs are main sentences; None if all arms may have main sentences.
     """
 
     leads: bool = False
@@ -38,9 +38,9 @@ class Lead:
     follow: frozenset[tuple[str, str]] = frozenset()
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
     computed_away: bool = False
-    """True if the section computes its key figures for a longer distance, because the run measured on one machine."""
+    """Whether the section computes its key figures for a longer distance, because the run measured on one machine."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """The words by which the section's sentences name a metric, by metric, such as 'a new connection'."""
+    """By metric, its name in the section's sentences, such as 'a new connection'."""
     judged_by: str = ""
     """The metric by which the section judges mitigations."""
     in_figures: frozenset[tuple[str, str]] = frozenset()
@@ -137,7 +137,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context; its label if a protection's name is only a number ('20')."""
+        """Return the arm's name without its context, or its label if any protection's name is a number such as '20'."""
         arm = self._arms.get(name)
         if arm is None:
             return name
@@ -254,7 +254,7 @@ class Index:
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
                 f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
-                f"{fmt.percent(worst.relative)} ({amount}). There, an effect of this size or less may be noise."
+                f"{fmt.percent(worst.relative)} ({amount}). An effect of this size or less in {where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)
@@ -282,8 +282,10 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether headline metrics have several views (wire, application). If so, each figure has to name its
-        view."""
+        """Return whether the headline metrics are measured in several views: on the wire and in an application.
+
+        If so, each figure has to name its view.
+        """
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property
@@ -320,3 +322,12 @@ def hidden_by_noise(effect: Effect) -> bool:
     """Return whether the effect is unresolved only because identical copies of the control differ by as much."""
     within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high
+
+
+def unresolved_by_correction(effect: Effect) -> bool:
+    """Return whether the effect is unresolved only because verdicts are corrected for several effects."""
+    if effect.verdict is not Verdict.UNRESOLVED or effect.unresolved is None or effect.unresolved.within_noise:
+        return False
+    ratio, difference = effect.ratio, effect.difference
+    outside = difference.low > 0 or difference.high < 0
+    return outside and (ratio is None or not ratio.low <= 1 <= ratio.high)

@@ -69,9 +69,10 @@ class ReadyRecord(Model):
 
 
 class SliceRecord(Model):
-    """A measured slice: the instrument's answer, and the servers' counters and CPU time.
+    """A slice (a measured window of one workload on one arm), with the servers' counters and CPU time.
 
-    `mismatch` says which evidence does not fit the arm; None if all evidence fits.
+    - `answer`: what the instrument (the measuring process) reported.
+    - `mismatch`: evidence that contradicts the arm's settings, such as another TLS version; None if there is none.
     """
 
     record: Literal["slice"] = "slice"
@@ -140,8 +141,8 @@ class FlushRecord(Model):
 class LostRecord(Model):
     """A failure during the run: of the servers of `arm`, of the measuring `host`, or of the whole service.
 
-    If a host failed, the slices of `round` are invalid. `rest` is the number of remaining hosts, which repeat the
-    round. If `rest` is None, the run ends.
+    If a host failed, the slices of `round` are invalid, and the remaining hosts repeat the round. `rest` is the number
+    of remaining hosts. If it is None, the run ends instead.
     """
 
     record: Literal["lost"] = "lost"
@@ -186,8 +187,8 @@ INTERRUPTED = "interrupted"
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    Analyses during the run (`LookRecord`) spend a part of the permitted rate of wrong verdicts. `error_rate` is the
-    rest, which the final verdicts may spend.
+    `error_rate` is the rate of wrong verdicts that is permitted for the final verdicts. It is below 5 % if analyses
+    during the run (`LookRecord`) have used up a part of the 5 %.
     """
 
     record: Literal["end"] = "end"
@@ -206,7 +207,7 @@ class SizesRecord(Model):
 class LookRecord(Model):
     """A look: an analysis during the run, which ends the run early if every headline effect has a verdict.
 
-    `error_rate` is the part of the permitted rate of wrong verdicts that this look used up.
+    `error_rate` is the rate of wrong verdicts that this look was permitted, such as 0.01 of the 0.05 for the whole run.
     """
 
     record: Literal["look"] = "look"

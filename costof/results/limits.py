@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: An arm does not count as keeping a limit if more than this share of its operations fail, and clearly more than with
-#: the control.
+#: An arm cannot keep a limit if more than this share of its operations fail, and significantly more than with the
+#: control.
 FAILED_MORE = 0.01
 
 
@@ -57,7 +57,7 @@ def limit_state(change: Estimate, limit: Limit) -> State:
 
     It is undecided if the change's interval includes the limit.
     """
-    # Flip the sign if higher is better, so that lower is always better.
+    # With this sign, a lower change is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
     if change.rounds < FEWEST_ROUNDS or least <= sign * limit.worst < most:

@@ -23,8 +23,8 @@ TCP = "tcp"
 def round_trip_to_target_ms(run: Run) -> float:
     """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
-    It is the time of the shortest TCP handshake of the controls: the shortest one hardly waits for anything but the
-    network.
+    It is the time of the shortest TCP handshake of the controls, because this handshake waits for hardly anything but
+    the network.
     """
     controls = {arm.name for arm in run.plan.controls}
     handshakes_ms = [
@@ -38,18 +38,17 @@ def round_trip_to_target_ms(run: Run) -> float:
 CLIENT = "client"
 
 
-#: The control should carry the lowest load. If a command then reports a rate that differs from the requested rate by
-#: more than this share, the command counts something else, such as each request of a transaction. Such a rate does not
-#: tell whether an arm carries a load.
+#: The rate that a command reports may count something other than the requested operations, such as each request of a
+#: transaction. It then cannot show whether an arm carries its load. To detect this, the reported rate is compared with
+#: the requested rate on the control at the lowest load. They may differ by at most this share.
 OTHER_RATE = 0.1
 
 
 def carried_loads(run: Run) -> list[Carried]:
     """Return the load that each arm was offered and served.
 
-    Return [] for runs without a load, and for sweeps (runs that search the highest load). Commands are included only in
-    runs with several loads, because only their lowest load shows whether a command's rate is the served rate
-    (`OTHER_RATE`).
+    Return [] for runs without a load, and for sweeps (runs that search the highest load). For commands, return [] also
+    if the run has a single load, or if the rate that they report is not the served rate (`OTHER_RATE`).
     """
     if run.plan.load is None or run.plan.sweep is not None:
         return []
@@ -65,18 +64,15 @@ def carried_loads(run: Run) -> list[Carried]:
     return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
 
 
-#: A queue grows if the mean time of operations is more than GROWN_SHARE of a slice, and more than GROWN_TIMES the mean
-#: time at the next lower load. The number of served operations does not show it: a slice waits at its end until the
-#: server has finished its operations. At a load that is 10 % too high, nearly all operations are therefore served, but
-#: their mean time is a twentieth of the slice.
+#: An arm's queue counts as growing if the mean time of operations is longer than GROWN_SHARE of the slice, and more
+#: than GROWN_TIMES as long as at the next lower load. The number of served operations does not show that a queue grows,
+#: because a slice waits until all its operations are finished. For example, at a load that is 10 % too high, nearly all
+#: operations are served, but their mean time is a twentieth of the slice.
 GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
 
 
 def _growing_queues(run: Run) -> set[str]:
-    """Return the arms whose queue grew until the end of the slices (see `GROWN_SHARE`).
-
-    The comparison with the next lower load (`GROWN_TIMES`) excludes servers that are slow at any load.
-    """
+    """Return the arms whose queue grew until the end of the slices (see `GROWN_SHARE`)."""
     growing: set[str] = set()
     for metric in run.plan.study.metrics.values() if run.plan.rates else []:
         if metric.workload != WORKLOAD or metric.is_of_whole_slice:
@@ -115,8 +111,7 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     if not records:
         return None
     seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(records)
-    # Use the arrivals of these slices and not the requested rate, because arrivals are random: their number differs
-    # from round to round. It is the same for all arms of a round.
+    # Use the number of arrivals in these slices instead of the requested rate, because arrivals are random.
     scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
     operations = sum(record.answer.operations for record in records)
@@ -172,7 +167,7 @@ def _machine_share_in_use(run: Run, records: Sequence[SliceRecord]) -> float | N
 
 
 def drop_overloaded(run: Run) -> None:
-    """Remove the times of arms that could not carry the load: such times only grow with the length of the run."""
+    """Remove the times of arms that could not carry the load, because they mostly depend on the length of a slice."""
     times = [name for name, each in run.plan.study.metrics.items() if _grows_with_the_queue(run, each)]
     for arm in [each.arm for each in carried_loads(run) if not each.complete]:
         for name in times:

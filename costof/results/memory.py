@@ -13,9 +13,9 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, difference, estimate
 from costof.study.arms import PlannedArm
 
-#: Number of first steps that do not count for the memory of a connection. With its first connections, a server
-#: allocates memory that it needs only once. On the user's own servers (a target), the first connections reuse memory
-#: from earlier connections of the run.
+#: Numbers of first steps that are left out, in a lab and on the user's own servers (a target). With its first
+#: connections, a server allocates memory that it needs only once. On a target, the first connections also reuse memory
+#: that earlier connections of the run have left.
 LEAD_IN, LEAD_IN_OF_TARGET = 1, 5
 #: Numbers of connections at which the total growth is reported. If no step ended at exactly this number, the last step
 #: with fewer connections is reported.

@@ -19,10 +19,10 @@ ByRound = Mapping[int, float]
 
 
 class SliceKey(NamedTuple):
-    """A slice's place in a round.
+    """The workload and the arm of a slice (a measured window).
 
-    In some rounds, the control and its identical copy (the replicate) swap places. `arm` is then the arm that was
-    measured, and `stands_for` is the arm for which the figures count. In all other slices, `stands_for` is None.
+    In some rounds, the control and its identical copy (the replicate) swap places. `arm` is the arm that was measured.
+    `stands_for` is the arm to which the figures belong if it is another one, otherwise None.
     """
 
     workload: str
@@ -31,7 +31,7 @@ class SliceKey(NamedTuple):
 
     @property
     def role(self) -> str:
-        """Return the arm for which the figures count."""
+        """Return the arm to which the figures belong."""
         return self.stands_for or self.arm
 
 
@@ -51,7 +51,7 @@ class Samples:
     """In a sweep (a run over a range of rates), the slices of each arm (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
-        """Add one slice of a sweep. The numbers of `metric`, the capacity, are computed from all these slices later."""
+        """Add one slice of a sweep. Later, the numbers of `metric`, the capacity, are computed from these slices."""
         self.observations.setdefault(key.role, []).append(observed)
         if key.stands_for is not None:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
@@ -96,8 +96,9 @@ class Samples:
         """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
         If the control does not have the metric's phase, its numbers are 0. For example, plaintext has no TLS handshake.
-        If `arm` is the control's identical copy, the two have swapped places in some rounds (`SliceKey.stands_for`).
-        Their numbers in these rounds are swapped back, so that a difference is always the second copy minus the first.
+
+        If `arm` is the control's identical copy, the two were swapped in some rounds (`SliceKey.stands_for`). The
+        result assigns the numbers to the arms that were really measured.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:

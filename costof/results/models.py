@@ -288,11 +288,11 @@ class FailedOperations(Model):
         return self.excess_low is not None and self.excess_low > 0
 
 
-#: An arm carries a load if it serves at least this share of the offered load. The share is below 1, because a slice
-#: ends before its last clients have finished.
+#: An arm carries a load if it serves at least this share of the offered load. The share is below 1, because the last
+#: clients of a slice have not finished when the slice ends.
 CARRIED = 0.95
-#: An arm does not carry its load if the load needs this share of the machine's cores or more, even if a slice served
-#: all arrivals. The queue for a CPU then grows with the length of the slice, so that times have no meaning.
+#: An arm does not carry its load if the load needs at least this share of the machine's cores, even if all arrivals
+#: were served. With hardly any free CPU time, the queue for a CPU grows, and times depend on the length of the slice.
 MOST_CORES_NEEDED = 0.95
 
 
@@ -340,8 +340,10 @@ class Carried(Model):
 
     @property
     def serves_all(self) -> bool:
-        """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices. True without a fixed
-        rate."""
+        """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices.
+
+        Return True if the load has no fixed rate.
+        """
         return self.offered is None or self.served >= CARRIED * self.offered
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Old and new names of the keys that version 8 renamed in levels and in the settings of arms.
+#: New names of the keys that version 8 renamed in levels and in the settings of arms, by old name.
 _SETTINGS = {"own": "target", "seen": "evidence"}
 _PLAN = {"protection_asked": "protection_chosen"}
 _LOAD = {"told_per_second": "commands_per_second"}

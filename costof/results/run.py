@@ -155,14 +155,14 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
-        """Return the changes of each arm, with the standard errors from which their intervals are computed.
+        """Return the changes of each arm, with the standard errors from which the report's intervals are computed.
 
-        The errors are larger than the usual ones (`planned_changes`) in two cases:
+        The standard errors are those of `planned_changes`, except in two cases, in which they are larger:
 
-        - Someone may have ended the run because of its figures. The intervals must then be valid whenever a run is
-          ended (`statistics/any_end.py`).
-        - The run was continued after its planned end. The intervals then have the same, lower error rate as the
-          verdicts.
+        - Someone may have ended the run because of its figures. The intervals must be valid for any time of ending
+          (`statistics/any_end.py`).
+        - The run was continued after its planned end. Its verdicts then have a lower error rate, such as 2.5 % instead
+          of 5 %, and the intervals get the same error rate.
         """
         if self.end_was_chosen:
             return every_change(self.plan, self.samples, widen=widening)
@@ -172,16 +172,15 @@ class Run:
 
     @cached_property
     def planned_changes(self) -> Changes:
-        """Return the changes with the usual standard errors: those of a run that ends as planned."""
+        """Return the changes of each arm, with the standard errors of a run that ends as planned."""
         return every_change(self.plan, self.samples)
 
     @property
     def judged_changes(self) -> Changes:
-        """Return the changes with the standard errors on which verdicts are based.
+        """Return the changes of each arm, with the standard errors from which verdicts are computed.
 
-        The errors are larger than the usual ones (`planned_changes`) if someone may have ended the run because of its
-        figures. If the run was continued after its planned end, they are not: its verdicts have a lower error rate
-        (permitted rate of wrong verdicts) instead.
+        The standard errors are those of `planned_changes`, or larger if someone may have ended the run because of its
+        figures. A continued run needs no larger errors here, because `error_rate` already makes its verdicts stricter.
         """
         return self.changes if self.end_was_chosen else self.planned_changes
 
@@ -227,9 +226,9 @@ class Run:
 
     @property
     def error_rate(self) -> float:
-        """Return the part of the permitted rate of wrong verdicts that is left for the final verdicts.
+        """Return the permitted rate of wrong verdicts among the final verdicts.
 
-        Interim analyses (looks, `run/schedule.py`) have spent the other part.
+        It is 5 % minus the rates that analyses during the run (looks, `run/schedule.py`) have used up.
         """
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
@@ -237,8 +236,8 @@ class Run:
     def resolved_early(self) -> bool:
         """Return whether an analysis during the run (a look) ended it, because every headline effect had a verdict.
 
-        The last look counts as the one that ended the run if it follows the last round and has the error rate of the
-        final verdicts. By chance, this may also be true of a complete run that was resumed.
+        The ledger does not record why a run ended. A look counts as the reason if it follows the last round and has the
+        same error rate as the final verdicts. By chance, this may also be true of a complete run that was resumed.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False
@@ -253,11 +252,11 @@ class Run:
 
     @property
     def error_rate_if_resumed(self) -> float:
-        """Return the error rate (the permitted rate of wrong verdicts) of the final verdicts if the run is resumed.
+        """Return the permitted rate of wrong verdicts among the final verdicts if the run is resumed.
 
-        The looks (analyses during the run) have spent a part of the permitted rate. If the run is incomplete, the final
-        verdicts get the rest. If the run is complete, its user has seen verdicts that spent the rest. New verdicts then
-        get half of the rest, so that all continuations together stay below twice the permitted rate.
+        The looks (analyses during the run) have used up a part of the 5 %. If the run is incomplete, the final verdicts
+        get the rest. If the run is complete, its verdicts have already used up the rest. New verdicts then get half of
+        the rest. So the wrong verdicts of all continuations together stay below twice the permitted rate.
         """
         left = ERROR_RATE - self.error_rate_spent
         return left / 2 if self.partial is None else left
@@ -284,8 +283,8 @@ class Run:
     def end_was_chosen(self) -> bool:
         """Return whether someone may have ended the run, or read its results early, because of the figures.
 
-        This is possible after Ctrl-C, and if the run has not ended. It is not possible if servers failed, because
-        their failure does not depend on the figures.
+        This is true after Ctrl-C and if the run has not ended. It is false if servers failed, because their failure
+        does not depend on the figures.
         """
         return self.partial in (INTERRUPTED, UNFINISHED)
 
@@ -323,7 +322,7 @@ def read_run(ledger: Ledger) -> Run:
                 run.ready.append(record)
             case EnvironmentRecord():
                 run.environment, start = run.environment or record, record.start
-                # The run was resumed, so the reason for its earlier end no longer applies.
+                # The run was resumed, so forget why it ended earlier.
                 run.loss_reason = run.end = None
                 if run.plan.starts == 1:
                     run.lost_arms.clear()

@@ -1,12 +1,12 @@
-"""The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
+"""The judgement of a self-test: whether the verdicts and intervals of a run agree with costs that are known.
 
-In a self-test, a relay between client and server delays requests, and records for how long it holds them. The known
-cost of an arm is how much longer the relay held the arm's requests than the control's. It is computed from the relay's
-records, over the same rounds as the arm's measured effect. If an arm is identical to its control, its known cost is 0.
-The interval of an arm's effect must contain the arm's known cost.
+In a self-test, a relay between client and server delays requests, and records each delay. The known cost of an arm is
+its mean delay minus the control's mean delay, over the rounds from which the arm's effect is computed. If an arm is
+identical to its control, its known cost is 0. The self-test passes if the interval of each effect contains the known
+cost, and if no verdict is wrong.
 
-Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would call
-identical arms different.
+Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would report
+a difference between identical arms.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
-#: The permitted probability that a correct program on a machine with ordinary noise fails its self-test. One half is
-#: for wrong verdicts (Holm's method), the other half for known costs outside their intervals (Bonferroni's method).
-#: With the usual 5 % for all verdicts together and 5 % for each interval, a quarter of all self-tests would fail.
+#: The permitted probability that a self-test fails by chance. One half is for wrong verdicts (corrected by Holm's
+#: method), the other half for known costs outside of their intervals (Bonferroni's method). With the usual 5 % for all
+#: verdicts together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
-#: A self-test fails if it misses a known cost that at least this share of runs would find.
+#: A self-test fails if it does not detect a known cost that at least this share of runs would detect.
 SURELY = 0.99
-#: A self-test reports the smallest effect that this share of runs would find.
+#: A self-test reports the smallest effect that this share of runs would detect.
 MOSTLY = 0.9
-#: Measuring times in seconds. For each, a self-test reports the smallest effect that a run of this length finds.
+#: Run lengths in seconds. For each, a self-test reports the smallest effect that such a run would detect.
 TIMES = (10, 60, 300)
 
 
 class Outcome(StrEnum):
-    """The judgement of one verdict. `TOO_SMALL` is not an error: the machine's noise hides a cost of this size."""
+    """Whether a verdict is right. `TOO_SMALL` is not an error: the machine's noise hides a cost of this size."""
 
     RIGHT = "right"
     TOO_SMALL = "too small to find"
@@ -91,7 +91,7 @@ class Selftest(Model):
 
     @property
     def hidden(self) -> list[KnownCost]:
-        """The costs that the run did not find, because they are too small for the machine's noise."""
+        """The known costs that the run did not detect, because they are too small for the machine's noise."""
         return [each for each in self.known_costs if each.outcome is Outcome.TOO_SMALL]
 
     def smallest_in(self, seconds: float) -> float:
@@ -101,7 +101,7 @@ class Selftest(Model):
 def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     """Return the judgement of a run; None if it has too few rounds for a verdict.
 
-    `metric` is the time of a request, and `held` the metric of the time for which the relay held it, in the same unit.
+    `metric` is the metric of the time of a request, and `held` is that of the relay's delay, in the same unit.
     """
     judged = judge_changes(run.plan, run.changes, ERROR_RATE)
     effects = [each for each in judged if each.metric == metric]
@@ -154,11 +154,10 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 
 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
-    """Return the known cost relative to the control (0.05 is 5 %).
+    """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds.
 
-    Both lists have one mean for each round: `times` are the times of the arm's requests, and `held` is for how long the
-    relay held them. `usual` is for how long the relay held the control's requests in a typical round. The result is a
-    geometric mean over rounds, to be comparable with the ratio of an effect.
+    `times` and `held` have the mean of each round: the time of the arm's requests, and the relay's delay of these
+    requests. `usual` is the relay's delay of the control's requests in a typical round.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -187,10 +186,11 @@ def outcome_of(
 
 
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
-    """Return, for each run length in `TIMES`, the smallest effect that such a run would find.
+    """Return, for each run length in `TIMES`, the smallest effect that such a run would detect.
 
-    The noise is the difference between identical arms. `times` is the time of a request divided by its time without the
-    relay's delay. The delay makes an effect a smaller share of this time, so effects are multiplied by `times`.
+    The effects are shares of the time of a request without the relay's delay. They are measured as shares of the time
+    with the delay, and therefore multiplied by `times`: the time with the delay / the time without it. The noise is
+    that of identical arms.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

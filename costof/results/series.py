@@ -18,7 +18,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of a run: exact versions of the servers, levels by arm and factor, and the control of each arm."""
+    """The conditions of a run, such as the servers' exact versions, and the levels and the control of each arm."""
 
     question: Mapping[str, str]
     versions: Mapping[str, str]

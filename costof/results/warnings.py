@@ -8,6 +8,7 @@ from costof.errors import WarningText
 from costof.format import listed, plural
 from costof.instruments.commands.readers import reader
 from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
+from costof.results.arms import context_in_words
 from costof.results.changes import build_contrast, replicate_changes
 from costof.results.figures import metric_view
 from costof.results.index import in_view
@@ -106,15 +107,14 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 def _replicate_differs(run: Run) -> list[str]:
     """Return the labels of the metrics in which the control and its identical copy differ by more than chance.
 
-    For the whole run, over all metrics together, the chance of a false alarm is `FALSE_ALARMS`. More frequent false
-    alarms would teach users to ignore the warning.
+    The probability of a false alarm in a run, over all its metrics together, is `FALSE_ALARMS`.
     """
     replicates = replicate_changes(run.changes)
     contrasts = [build_contrast(run.plan, name, change) for name, change in replicates]
     found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
     return [
         in_view(metrics[name].label, metric_view(metrics[name], run))
-        + (f" ({change.arm.context})" if change.arm.context else "")
+        + (f" {words}" if (words := context_in_words(run.plan, change.arm)) else "")
         for (name, change), verdict in zip(replicates, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]

@@ -1,12 +1,13 @@
 """Confidence sequences: intervals that stay valid even if a run is ended because of its figures.
 
-An ordinary 95 % interval holds only for a planned end. A confidence sequence has an interval after every round. In 95 %
-of runs, all of these intervals contain the truth, so the last one holds whenever a run is ended.
+An ordinary 95 % interval is valid only if the end of the run was planned. A confidence sequence has one interval after
+each round. In 95 % of runs, all of these intervals contain the true effect. So the last interval is valid, even if
+someone ended the run because of its figures.
 
-This sequence belongs to Student's t test. An interval contains all effects that are not excluded by a mixture of
-likelihood ratios over normally distributed effects (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley & Bojinov
-2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). If differences
-are normally distributed, the sequence is exact after any number of rounds. It does not need to know the variance.
+The intervals are those of Student's t test, but wider (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley &
+Bojinov 2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). If
+differences are normally distributed, the intervals are exact after any number of rounds, even though the variance is
+not known.
 """
 
 from __future__ import annotations
@@ -16,30 +17,30 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: How far the effects in the mixture scatter around 0: as far as means over this number of rounds. With 1, intervals
-#: are bounded from five rounds on. From 10 to 200 rounds, they are nearly the same multiple of ordinary intervals.
+#: The method averages likelihood ratios over many possible effects, which are normally distributed around 0. Their
+#: variance is that of a mean over this number of rounds. With 1, intervals are finite from five rounds on. From 10 to
+#: 200 rounds, the factor by which they are wider than ordinary intervals is nearly constant.
 MIXTURE_ROUNDS = 1.0
 
 
 @cache
 def widening(rounds: int, freedom: float) -> float:
-    """Return the width of an interval that is valid whenever a run is ended, divided by that of an ordinary one.
+    """Return the factor by which a 95 % interval must be widened, so that it is valid whenever a run is ended.
 
-    Both are 95 % intervals. `freedom` is the number of degrees of freedom of the variance. It may exceed `rounds` - 1,
-    because arms share information about their variances. If `rounds` is smaller than `FEWEST_ROUNDS`, return the result
-    for `FEWEST_ROUNDS`.
+    `freedom` is the number of degrees of freedom of the variance. It may exceed `rounds` - 1, because arms share
+    information about their variances. For fewer than `FEWEST_ROUNDS` rounds, return the factor for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
-    # The likelihood ratio of an effect that is t standard errors away is
+    # Take an effect that lies t standard errors from the mean. Its averaged likelihood ratio (see MIXTURE_ROUNDS) is
     # sqrt(share) * ((1 + t² / freedom) / (1 + share * t² / freedom)) ** ((freedom + 1) / 2).
-    # By Ville's inequality, the ratio of the true effect reaches 1 / (1 - CONFIDENCE) after any round in at most 5 %
-    # of runs.
+    # For the true effect, the ratio reaches 1 / (1 - CONFIDENCE) in at most 5 % of runs (Ville's inequality). The
+    # interval ends at the t at which the ratio has this value.
     bound = ((1 - CONFIDENCE) ** 2 * share) ** (-1 / (freedom + 1))
     distance = math.sqrt(freedom * (bound - 1) / (1 - bound * share))
     return distance / t_quantile(freedom, CONFIDENCE)
 
 
 def widening_to(confidence: float, rounds: int, freedom: float) -> float:
-    """Return the width of an interval of this confidence, as a multiple of an ordinary 95 % interval."""
+    """Return the width of an interval of this confidence, divided by the width of a 95 % interval."""
     return t_quantile(freedom, confidence) / t_quantile(freedom, CONFIDENCE)

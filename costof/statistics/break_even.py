@@ -1,7 +1,7 @@
 """Break-even points: how many operations a connection must carry until a protection adds only, say, 5 % of time.
 
-If a protection makes connections faster but operations slower, it saves time up to a number of operations, which is
-computed too.
+If a protection opens connections faster but makes operations slower, it saves time on connections with few operations.
+The number of operations up to which it saves time is computed too.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return the operations per connection from which the added time is below `share` of the control's time.
+    """Return how many operations a connection needs, so that the arm adds less than `share` of the control's time.
 
-    On the control, opening a connection takes C and each operation takes q, so a connection with n operations takes C +
-    n q. On the arm, opening takes dC longer and each operation dq longer. The added time dC + n dq is below share (C +
-    n q) from n = (dC - share C) / (share q - dq) on. If dq is not below share q, no n is enough.
+    On the control, a connection with n operations takes C + n q: C to open the connection, and q for each operation.
+    The arm adds dC to C, and dq to q. The added time dC + n dq is below share (C + n q) if n is larger than (dC - share
+    C) / (share q - dq). If dq is at least share q, no n is large enough.
 
     The interval is a percentile bootstrap over rounds, or over starts of the servers (Efron 1979; Hesterberg 2015),
     since the ratio of two uncertain numbers has no simple interval.
@@ -54,9 +54,9 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
 def saves_below(rounds: Rounds, seed: int) -> Operations:
     """Return the number of operations on each connection up to which the arm takes less time than the control.
 
-    If the arm saves the time s when it opens a connection, and adds dq to each operation, it has used up the saving
-    after n = s / dq operations. The result is 0 if s is not positive, and infinite if operations cost no time. The
-    interval is computed as in `break_even`.
+    The arm saves the time s when it opens a connection, and adds dq to each operation. After n = s / dq operations, the
+    saving is used up. The result is 0 if s is not positive, and infinite if s is positive but dq is not. The interval
+    is computed as in `break_even`.
     """
     return _resampled(rounds, seed, _saved)
 
@@ -76,8 +76,8 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        # If `room` is not positive, each operation alone adds at least the allowed share of its own time. More
-        # operations then never bring the total below that share, even if opening the connection saves time.
+        # If `room` is not positive, each operation adds at least the allowed share of its own time. The result is then
+        # infinite, even if opening the connection saves time: with many operations, the added time exceeds the share.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
 

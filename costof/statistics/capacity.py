@@ -1,16 +1,16 @@
-"""The rate at which a given share of operations exceeds a limit, fitted to slices at several rates.
+"""Capacity: the rate at which a given share of operations, such as 1 %, takes longer than a latency limit.
 
-Near a server's capacity, the share of operations beyond a latency limit rises by a constant factor for each per cent of
-rate. The reason is that the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as
-the rate rises (Asmussen, "Applied Probability and Queues", 2003, XIII).
+The capacity is computed from slices (measured windows) at several rates. Near a server's capacity, each increase of the
+rate by 1 % multiplies the share of operations beyond the limit by about the same factor (Asmussen, "Applied Probability
+and Queues", 2003, XIII). Therefore a straight line is fitted: the logarithm of the share over the logarithm of the
+rate.
 
-The fit is therefore a straight line: the logarithm of the share over the logarithm of the rate. It solves the
-estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn 1974), and is unbiased even if
-the operations of a slice depend strongly on each other. A fit of the slices' percentiles would be biased: in simulated
-queues, their median gave a capacity that was 2 to 3 % too high.
+The fit is a Poisson regression with log link (quasi-likelihood: Wedderburn 1974). It is unbiased even if the operations
+of a slice depend strongly on each other. A fit to the slices' percentiles would be biased: in simulated queues, the
+median capacity was 2 to 3 % too high.
 
-Some programs print only percentiles, so the share is unknown. The line is then the logarithm of the percentile over the
-logarithm of the rate, fitted by weighted least squares.
+Some programs print only percentiles, so the share is unknown. In this case the line is the logarithm of the percentile
+over the logarithm of the rate, fitted by weighted least squares.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The fit is a straight line only near the capacity. So slices count less the farther their rate is from the capacity,
-#: and not at all if the logarithms of the two rates differ by more than this (biweight kernel, as in local regression:
-#: Cleveland 1979).
+#: The line is straight only near the capacity. So a slice has less weight if its rate is farther from the capacity. It
+#: has no weight if the logarithms of rate and capacity differ by more than this (biweight kernel, as in local
+#: regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
-#: The range of percentiles that are used as measured, in multiples of the limit. A percentile outside this range is
-#: replaced by the nearer end of the range, because the percentile of an overloaded server only tells how long its queue
-#: could grow.
+#: A percentile, divided by the limit, is clipped to this range: far above the limit, the percentile depends mostly on
+#: how long the queue could grow in the slice.
 SHOWN_RATIOS = (1 / 3, 3.0)
-#: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
+#: With a smaller slope, the share hardly depends on the rate, so no capacity is reported.
 LEAST_SLOPE = 1.0
-#: Common queues have a slope between 8 and 25 near their capacity. A run has few slices, in which operations beyond the
-#: limit come in clusters. A slope that is fitted freely therefore varies by about 6, and can even have the wrong sign.
-#: A penalty on the squared distance from the usual slope keeps the slope plausible until there are more slices.
+#: Common queues have a slope between 8 and 25 near their capacity. From few slices, the slope is uncertain by about 6,
+#: and can even have the wrong sign. The fit therefore has a penalty on the squared distance from USUAL_SLOPE, which
+#: keeps the slope plausible until there are more slices.
 USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
@@ -58,9 +57,9 @@ class Observation(NamedTuple):
 
 
 def crossing(observations: Sequence[Observation], share: float, near: float) -> float | None:
-    """Return the rate at which `share` of the operations exceeds the limit.
+    """Return the rate at which `share` of the operations exceeds the limit; None if no such rate can be fitted.
 
-    `near` is a rate to begin with. Return None if the observations near it do not show such a rate.
+    The search begins at the rate `near`.
     """
     log_rate = math.log(near)
     for _ in range(MOST_WINDOWS):
@@ -102,10 +101,10 @@ def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[
 
 
 def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray) -> tuple[float, float] | None:
-    """Return the logarithm of the share beyond the limit where `rates` is 0, and its slope over `rates`.
+    """Return the fitted line: the logarithm of the share beyond the limit at log rate 0, and the line's slope.
 
-    Return None if no operations, or all operations, are beyond the limit. `rates` are logarithms. The slope maximizes
-    the quasi-likelihood minus a penalty (ridge regression: Hoerl & Kennard 1970).
+    `rates` are logarithms. Return None if no operations, or all operations, are beyond the limit. The slope has a
+    penalty (`PENALTY`; ridge regression: Hoerl & Kennard 1970).
     """
     operations = weights * np.array([each.operations for each in near], float)
     beyond = weights * np.array([each.beyond for each in near], float)
@@ -119,7 +118,7 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
         cross = (expected * rates).sum()
         information = np.array([[expected.sum(), cross], [cross, (expected * rates**2).sum() + PENALTY]])
         change = np.linalg.solve(information, score)
-        # Newton's step can overshoot far from the solution.
+        # Limit the step, because Newton's method can overshoot if it is far from the solution.
         change *= min(1.0, 2 / max(abs(change[0]), abs(change[1]) / 10, 1e-9))
         level, slope = level + float(change[0]), slope + float(change[1])
         if abs(change[0]) < 1e-8 and abs(change[1]) < 1e-7:
@@ -128,23 +127,22 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 
 
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
-    """Return a capacity for each round; their geometric mean is the capacity.
+    """Return a capacity for each round, by round number; the geometric mean is the capacity of the run.
 
-    A round has too few operations beyond the limit for a fit of its own. Its number is therefore the jackknife's
-    pseudo-value (Tukey 1958), which is computed from how the capacity of all rounds changes if the round is left out.
-    Pseudo-values are nearly independent, so a t-interval over them is valid.
+    A single round has too few operations beyond the limit for a fit. Its capacity is therefore a pseudo-value of the
+    jackknife (Tukey 1958): it shows how much the capacity of the run changes if the round is left out. Pseudo-values
+    are nearly independent, so Student's t interval over them is valid.
 
-    If slices have only percentiles, the mean of the pseudo-values also corrects the bias of the fit. If operations are
-    counted, this correction is left out, because it increased the error by half in simulated sweeps.
+    If slices have only percentiles, the pseudo-values also correct the bias of the fit. If operations are counted, this
+    correction is omitted, because it increased the error by half in simulated runs.
 
-    Return an empty dict if there are fewer than three rounds, or if there is no fit.
+    Return {} if there are fewer than three rounds, or if no line can be fitted.
     """
     rounds = sorted({each.round for each in observations})
     whole = crossing(observations, share, near)
     if whole is None or len(rounds) < 3:
         return {}
-    # By round: the logarithm of the capacity without this round, minus that of the capacity of all rounds. Weights are
-    # centred on the capacity of all rounds.
+    # By round: the logarithm of (capacity without this round / capacity of all rounds).
     higher_without = {}
     for number in rounds:
         line = _fit([each for each in observations if each.round != number], math.log(whole), share)

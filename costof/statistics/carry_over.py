@@ -10,9 +10,9 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: The effects of rounds and arms are fitted by iteration: each sweep subtracts the means of rounds and then those of
-#: arms. The iteration ends after MOST_SWEEPS, or when a sweep changes all values by less than TOLERANCE. One sweep is
-#: enough unless slices are missing.
+#: The effects of rounds and arms are removed from the values by iteration. Each sweep subtracts the mean of each round,
+#: and then the mean of each arm. The iteration ends after MOST_SWEEPS sweeps, or when a sweep changes no value by
+#: TOLERANCE or more. Unless slices are missing, one sweep is enough.
 MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 
@@ -21,13 +21,13 @@ def carry_over(
 ) -> Mean | None:
     """Return how much higher a figure's logarithm is after another arm's slice than after a slice of the same arm.
 
-    Each sequence has a value for each slice: the logarithm of its figure, its round, its arm, and whether the slice
-    before it was one of another arm. The method is least squares with an effect for each round and each arm (the
-    first-order carry-over model of crossover designs: Jones & Kenward 2014, "Design and analysis of cross-over trials",
-    chapter 5).
+    Each sequence has one item for each slice (measured window): the logarithm of its figure, its round, its arm, and
+    whether the slice measured just before it was of another arm. The fit is by least squares, with an effect for each
+    round and each arm (the first-order carry-over model: Jones & Kenward 2014, "Design and analysis of cross-over
+    trials", chapter 5).
 
-    Return None if round and arm alone determine which slices follow another arm's. The carry-over then cannot be
-    separated from the effects of rounds and arms.
+    Return None if the carry-over cannot be separated from the effects of rounds and arms, for example because every
+    slice follows a slice of another arm.
     """
     _, round_index = np.unique(rounds, return_inverse=True)
     _, arm_index = np.unique(arms, return_inverse=True)

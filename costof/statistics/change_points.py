@@ -1,8 +1,9 @@
 """Change points: positions at which the mean of a series changes.
 
-The positions minimize a sum: the squared distances of all values from their segments' means, plus a penalty for each
-change. Optimal partitioning finds them exactly (Jackson et al. 2005). PELT finds the same positions faster (Killick,
-Fearnhead & Eckley 2012), which does not matter here, since a series has only one value for each run.
+The change points divide the series into segments. They are chosen so that a sum is as small as possible: the squared
+distances of all values from the means of their segments, plus a penalty for each change. Optimal partitioning finds the
+exact minimum (Jackson et al. 2005). PELT would be faster (Killick, Fearnhead & Eckley 2012), but a series has only one
+value for each run, so speed does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
 
     `penalty` has the unit of a squared value. At least `fewest` values lie between two changes.
     """
-    # Values are centred, because small distances would be lost in large sums.
+    # Subtract the mean, because differences of large sums would lose the small distances to rounding.
     middle = fmean(values) if values else 0.0
     centred = [value - middle for value in values]
     sums = list(accumulate(centred, initial=0.0))
@@ -26,7 +27,7 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
     def distance(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    # For each n: the minimum cost of the first n values, and the positions of the changes that give this cost.
+    # For each n: the smallest sum for the first n values, and the positions of the changes with this sum.
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
     for end in range(fewest, len(values) + 1):
         starts = [start for start in best if end - start >= fewest]

@@ -1,13 +1,13 @@
 """Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
 
-All histograms have the same buckets as those of the engine, costof's own client (`record/recorder.rs`), so that they
-can be added as arrays. A run has tens of thousands of histograms. Each has tens of thousands of buckets, but few of
-these have counts. So all histograms are decoded together, and only buckets with counts are stored.
+All histograms have the same buckets as those of the engine, costof's own client (`record/recorder.rs`), so that their
+counts can be added. A run has tens of thousands of histograms. Each has tens of thousands of buckets, most of them
+empty. For speed, all histograms are decoded together, and empty buckets are not stored.
 
 The format is HdrHistogram's V2 encoding. A histogram is a sequence of numbers in ZigZag LEB128: seven bits per byte,
-least significant first. A positive number is the count of the next bucket, and a negative number skips empty buckets. A
-header is put before the numbers, the whole is compressed, and a second header is put before the compressed bytes. Each
-header begins with a number for the encoding (HdrHistogram's cookie) and the length of the bytes that follow.
+least significant first. A positive number is the count of the next bucket. A negative number such as -5 skips 5 empty
+buckets. The numbers and the header before them are compressed. Before the compressed bytes is a second header. Each
+header begins with the encoding's magic number (HdrHistogram's cookie) and the length of the bytes that follow.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Intermittent costs: an arm has more and higher outlying slices than its control.
 
-A cost in one slice of ten moves the mean by a tenth of the cost, but widens the mean's interval by more. So the effect
-may stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices.
+If a cost occurs in only one of ten slices (measured windows), it adds a tenth of the cost to the mean, but even more to
+the width of the mean's interval. The effect may then have no verdict, however large the cost is. But the affected
+slices are outliers among the arm's slices.
 
-Disturbances of the machine affect the arm, its control and the control's identical copy (replicate) alike. The test is
-therefore a randomization test within blocks (Edgington & Onghena 2007, chapter 6). For the arm, it adds up by how much
-the outliers of all rounds exceed the limit for outliers. It then computes many such sums for an arm drawn at random: in
-each round, one of the three slices is drawn as the slice of this arm. The p-value is the share of random sums that are
-at least as large as the arm's (Phipson & Smyth 2010).
+Disturbances of the machine also cause outliers. They are as likely in the slices of the arm as in those of the control
+and of the control's identical copy (replicate). A randomization test within blocks therefore decides whether the arm
+has more outliers than chance explains (Edgington & Onghena 2007, chapter 6):
+
+1. Add up by how much the arm's outliers exceed the limit for outliers.
+2. In each round, draw one of the three slices at random, and add up the same sum over the drawn slices. Repeat this.
+3. The p-value is the share of random sums that are at least as large as the arm's sum (Phipson & Smyth 2010).
 
 A cost that is equal in all rounds does not count, since each slice is compared with its own arm's median.
 """
@@ -24,15 +27,15 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: The excess of a slice is the logarithm of its figure minus that of its arm's median. A slice is an outlier if its
-#: excess is greater than the mean excess of the other two slices of the round: by more than this many robust standard
-#: deviations, and by more than `LEAST`.
+#: The deviation of a slice is the logarithm of its figure divided by its arm's median. A slice is an outlier if its
+#: deviation is higher than the mean deviation of the round's other two slices by more than `LEAST`, and by more than
+#: OUTLYING robust standard deviations.
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in total. The total is so large
-#: that DRAWS_BEYOND draws exceed the arm if the p-value equals the error rate. Such a p-value is then known to about a
-#: third of its size.
+#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH. The total is at most MOST_DRAWS, and otherwise
+#: large enough for an accurate p-value: if the p-value equals the error rate, about DRAWS_BEYOND random sums exceed the
+#: arm's, so that the p-value has a relative error of about a third.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -63,17 +66,17 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the outliers among the arm's slices; None if chance may have caused so many and so high ones.
+    """Return the outliers among the arm's slices; None if they are not significant.
 
-    Each sequence has one number for each round: the logarithm of the slice's figure, with the sign changed if a higher
-    figure is better, so that a higher logarithm means a cost. `comparisons` is the number of such tests in the run, and
-    `seed` is the seed of the random draws.
+    Each sequence has one number for each round: the logarithm of the slice's figure. If a higher figure is better, as
+    for a rate, the logarithm is negated, so that a higher number means a cost. `comparisons` is the number of such
+    tests in the run, and `seed` is the seed of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # For arm, control and replicate: how far each exceeds the mean of the other two in the same round.
+    # For arm, control and replicate: by how much each exceeds the mean of the other two in the same round.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
     # The limit for outliers grows with an arm's scatter. Arms with little scatter get the limit of the arm with the
@@ -90,9 +93,9 @@ def intermittent(
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """Return the p-value: the share of random draws whose excess is at least the arm's.
+    """Return the p-value: the share of random sums that are at least as large as the arm's.
 
-    The measured arm counts as one of the draws.
+    The arm's own sum counts as one of the random sums.
     """
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))

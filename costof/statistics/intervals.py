@@ -1,14 +1,15 @@
 """Means over rounds, with intervals: the cost of an arm against the control, from paired differences.
 
-Operations of a slice share the state of the machine, so only rounds are independent. Each round and arm therefore
-contributes one number, the mean of a slice. The estimate is the mean of the rounds' paired differences, without any
-trimming, so that intermittent costs count. The interval is Student's (1908). For verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`).
+All operations of a slice (a measured window) share the state of the machine, so they are not independent. Different
+rounds are independent. Therefore each round contributes one difference: the mean of the arm's slice minus the mean of
+the control's slice. The estimate is the mean of these differences. Nothing is trimmed, so that intermittent costs
+count. The interval is Student's (1908). For verdicts, the arms of one metric share information about their variances
+(`statistics/moderation.py`).
 
-Rounds that other programs disturbed have been discarded before (`results/disturbances.py`). Whether a round was
-disturbed depends on readings of the machine, such as its CPU time, never on the measured times.
+Rounds that other programs disturbed are discarded first (`results/disturbances.py`). Whether a round was disturbed
+depends on readings of the machine, such as its CPU time, never on the measured times.
 
-The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
+The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a typical round.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TRIMMED = 0.15
 ROUNDS_FOR_INTERVAL = 2
 #: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5
-#: Values whose range is below this share of their size differ only by rounding.
+#: Values count as equal if their range is below this share of their size, because rounding alone makes them differ.
 ROUNDING = 1e-12
 
 
@@ -109,11 +110,11 @@ def t_quantile(freedom: float, confidence: float) -> float:
 
 @cache
 def bootstrap_shares(count: int) -> tuple[float, float]:
-    """Return the quantiles of a bootstrap distribution that bound a 95 % interval computed from `count` numbers.
+    """Return the two quantiles of a bootstrap distribution at which a 95 % interval ends, such as (0.01, 0.99).
 
-    Resamples of few numbers scatter too little, by a factor of sqrt((n - 1) / n), and they lack the t distribution's
-    tails. With five numbers, the middle 95 % of the resamples contain the truth in only 82 to 89 % of simulated runs.
-    The returned quantiles correct both faults (Hesterberg 2015): their interval contains the truth in 91 to 97 %.
+    `count` is the number of values that are resampled. With few values, the quantiles 0.025 and 0.975 give an interval
+    that is too narrow: with five values, it contained the truth in only 82 to 89 % of simulated runs. The returned
+    quantiles correct this (Hesterberg 2015): their interval contained the truth in 91 to 97 %.
     """
     from scipy.special import ndtr
 
@@ -153,12 +154,11 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s
-    for which the interval of the mean of `part - s * whole` contains 0. The interval needs no resampling, and it widens
-    as the whole gets small.
+    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s for which the mean of
+    `part - s * whole` may be 0, because its own interval contains 0.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
-    # The means' variances and covariance, times the square of the quantile.
+    # Variances and covariance of the two means, multiplied by the square of the t quantile.
     (var_part, covariance), (_, var_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
     # The ends of the interval are the s at which square * s^2 - 2 * linear * s + constant is 0.
     square, linear, constant = whole**2 - var_whole, part * whole - covariance, part**2 - var_part
@@ -172,9 +172,9 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
     """Return bootstrap resamples as an array `[1 + times, round]`: how often each resample draws each round.
 
-    `units` names the unit (round or start) of each round. Units are drawn with replacement (Efron 1979). All rounds of
-    a unit are drawn together. The first row is the run as it was measured. The same seed and number of units always
-    give the same draws.
+    `units` has, for each round, the independent unit to which it belongs: the round itself, or a start of the servers.
+    Units are drawn with replacement (Efron 1979), each with all its rounds. The first row of the array is the measured
+    run. The same seed and number of units always give the same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

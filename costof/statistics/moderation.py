@@ -1,9 +1,9 @@
 """Moderated variances: the arms of one metric share information, so that a run needs six rounds instead of twelve.
 
-Arms measured alternately on the same servers have noise of similar size, but a few rounds estimate each arm's variance
-poorly. Empirical Bayes (Smyth 2004, "Linear models and empirical Bayes methods", 3 and 6.2) treats the arms' variances
-as random draws around a common variance. It estimates how much the variances scatter, and shrinks each one towards the
-common variance. Similar variances are shrunk to their mean, and very different variances hardly at all.
+Arms that are measured in turn on the same servers have noise of similar size. But with few rounds, the variance of each
+arm is uncertain. Empirical Bayes (Smyth 2004, "Linear models and empirical Bayes methods", 3 and 6.2) therefore moves
+each variance towards a common variance: all the way if the variances are similar, and hardly at all if they are very
+different.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Squared correlation between the differences of two arms from one control. The differences are correlated, because the
-#: control contributes half of the variance of each. Therefore further arms add less information.
+#: Squared correlation between the differences of two arms from the same control. The correlation is 1/2, because the
+#: control contributes half of the variance of each difference. Additional arms therefore add less information.
 SHARED_BY_CONTROL = 0.25
 
 
@@ -26,7 +26,7 @@ class Variance:
 
 
 def moderated(variances: Sequence[Variance]) -> list[Variance]:
-    """Return the variances, each shrunk towards the others. A single variance, or a variance of 0, does not change."""
+    """Return the variances, each moved towards the others. A single variance, or a variance of 0, does not change."""
     known = [each for each in variances if each.value > 0 and each.freedom > 0]
     if len(known) < 2:
         return list(variances)
@@ -44,9 +44,9 @@ def _shrunk(variance: Variance, prior: Variance, pooled: float) -> Variance:
 
 
 def _prior(known: Sequence[Variance]) -> Variance:
-    """Return the common variance and its degrees of freedom, by moments of the variances' logarithms (Smyth 2004, 6.2).
+    """Return the common variance and its degrees of freedom (Smyth 2004, 6.2: moments of the variances' logarithms).
 
-    The degrees of freedom are infinite if the variances scatter no more than expected by chance.
+    The degrees of freedom are infinite if the variances differ no more than expected by chance.
     """
     # Imported here because the import takes a tenth of a second, and `costof list` should not wait for it.
     from scipy.special import digamma, polygamma

@@ -1,8 +1,9 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
-If one operation of ten costs 1 ms more, the mean of a slice rises by only 0.1 ms, which noise between slices may hide.
-The share of slow operations in a slice is affected little by this noise. Operations of one slice are not independent,
-so a t-test compares the shares round by round (Bennett et al. 2002 on rates of clusters).
+If one operation of ten costs 1 ms more, the mean of a slice (a measured window) rises by only 0.1 ms. Noise between
+slices may hide this, but hardly changes the share of slow operations in a slice. Operations of one slice are not
+independent. A t-test therefore compares one share for each round, the arm's with the control's (Bennett et al. 2002 on
+rates of clusters).
 
 An operation is slow if it takes longer than the median of its slice plus half of the arm's or of the control's median,
 whichever is longer. A cost that affects all operations alike also raises the median, and so is not detected here.
@@ -25,8 +26,8 @@ from costof.statistics.units import Units
 #: An operation is slow if it exceeds the median of its slice by more than this share of the arm's or of the control's
 #: median, whichever is longer.
 SLOWER = 0.5
-#: The minimum difference between an arm's and the control's share of slow operations that is reported. For smaller
-#: differences, the percentiles are enough.
+#: The arm's and the control's share of slow operations must differ by at least this much to be reported: 0.01 is one
+#: percentage point. Percentiles show smaller differences.
 LEAST_SHARE = 0.01
 #: Slices with fewer operations are left out, because their median is too uncertain.
 FEWEST_OPERATIONS = 20
@@ -90,9 +91,10 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """Return the shares of slow operations; None if the arm's share is not significantly above the usual share.
+    """Return the shares of slow operations; None if the arm's share is not significantly higher than usual.
 
-    `comparisons` is the number of such tests in the run.
+    The usual share is the mean share of the control and its identical copy (replicate). `comparisons` is the number of
+    such tests in the run, for which the error rate is corrected.
     """
     from scipy.special import stdtr
 

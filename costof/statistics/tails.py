@@ -1,8 +1,9 @@
 """Percentiles of an arm's operations, with intervals over rounds.
 
-A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
-bootstrap (Davison & Hinkley 1997, section 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
-percentile from the sum of their histograms. If the servers were restarted, it draws whole starts of the servers.
+A percentile over all operations of a run has no simple interval, since operations measured together are not
+independent. Intervals are therefore a cluster bootstrap (Davison & Hinkley 1997, section 3.8). It draws whole rounds at
+random, the same rounds for every arm, and reads the percentile from the sum of their histograms. If the run restarted
+the servers, whole starts of the servers are drawn.
 """
 
 from __future__ import annotations
@@ -23,15 +24,14 @@ RESAMPLES = 500
 FEWEST_BEYOND = 20
 #: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5
-#: Percentiles of a curve over all operations. They are spaced about evenly on an axis that stretches both ends of the
-#: curve.
+#: The percentiles at which a cost curve has points. They are closer together at both ends, which the picture stretches.
 CURVE = (
     1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99, 99.3, 99.5, 99.7, 99.8, 99.9,
     99.95, 99.99,
 )  # fmt: skip
 #: The maximum width of a histogram's bucket, as a share of the times in the bucket.
 RESOLUTION = 1 / HALF
-#: The smallest error probability at a single percentile of a band. With 0, the band would be infinitely wide.
+#: The smallest error probability of a band at a single percentile. With 0, the band would be infinitely wide.
 LEAST_LEVEL = 1e-9
 
 
@@ -54,9 +54,11 @@ def operations_needed(percentile: float) -> int:
 def bootstrap_percentiles(
     values: Numbers, counts: Numbers, drawn: Numbers, percentiles: Sequence[float]
 ) -> Percentiles:
-    """Return the percentiles of `counts[round, bucket]` operations, with the buckets' ascending `values`.
+    """Return percentiles of one arm's operations: those of the measured run, and those of each bootstrap resample.
 
-    `drawn[resample, round]` says how often each resample draws a round. The first row is the measured run.
+    - `values[bucket]`: the times of a histogram's buckets, ascending.
+    - `counts[round, bucket]`: the number of operations in each bucket.
+    - `drawn[resample, round]`: how often each resample draws a round. The first row is the measured run.
     """
     reached = np.cumsum(drawn @ counts, axis=1)
     # The rank is computed as in HdrHistogram, like for all other percentiles of a report.
@@ -96,24 +98,23 @@ def places_on_curve(operations: int) -> list[int]:
 def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
     """Return arm minus control at each percentile, with a band that contains all true differences in 95 % of runs.
 
-    At all percentiles, the band is the same number of standard errors wide. This number is the smallest with which 95 %
-    of the resampled curves lie wholly within the band (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous
-    confidence bands: Theory, implementation, and an application to SVARs").
+    The band has the same width at all percentiles, in standard errors. It is just wide enough to contain 95 % of the
+    resampled curves entirely (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous confidence bands:
+    Theory, implementation, and an application to SVARs").
 
-    With few `units` (rounds, or starts of the servers), this number is too small. It is corrected as in
-    `bootstrap_shares`: a quantile of the normal distribution is replaced by the quantile of Student's t at the same
-    level.
+    With few `units` (rounds, or starts of the servers), this band is too narrow. It is widened as in
+    `bootstrap_shares`, by a quantile of Student's t instead of one of the normal distribution.
     """
     from scipy.special import ndtr
 
     values, resampled = arm.measured - control.measured, arm.resampled - control.resampled
-    # Times within a bucket cannot be distinguished, so no error is smaller than half a bucket.
+    # Times in the same bucket of a histogram cannot be distinguished, so an error is at least half a bucket.
     least = RESOLUTION / 2 * np.maximum(control.measured, arm.measured)
     errors = np.maximum(resampled.std(axis=0), least)
     farthest = np.abs((resampled - values) / errors).max(axis=1)
     level = 2 * float(ndtr(-np.quantile(farthest, CONFIDENCE)))
-    # Keep the level above 0, so that the band is finite. Keep it low enough that the band is not narrower than the
-    # intervals of single percentiles.
+    # With a level of 0, the band would be infinitely wide. With a level above 5 %, it would be narrower than the
+    # interval of a single percentile.
     level = min(max(level, LEAST_LEVEL), 1 - CONFIDENCE)
     half = math.sqrt(units / (units - 1)) * t_quantile(units - 1, 1 - level) * errors
     return Band(values, values - half, values + half)

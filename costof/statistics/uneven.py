@@ -1,8 +1,8 @@
 """Uneven rounds: a few rounds that dominate a mean over rounds, such as a round in which a server stalled.
 
-The mean counts every round, since a stall that happens again costs again. But readers need to know if a single round
-causes most of a cost, or makes the cost's interval include 0. Uneven rounds also make printed figures look wrong: the
-printed ratio (the mean ratio of the rounds) differs from the quotient of the two means that are printed beside it.
+The mean includes these rounds, because stalls are a real cost if they happen again. But readers should know if a single
+round causes most of a cost, or makes the cost's interval include 0. Uneven rounds also make figures look inconsistent:
+the printed ratio is the mean of the rounds' ratios, and differs from the ratio of the two means printed beside it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, TRIMMED, difference, share_of_whole, trimmed_mean
 
-#: If a ratio and the quotient of the two means printed beside it differ by more than this share, readers notice.
+#: Readers notice if the printed ratio differs by more than this share from the ratio of the two printed means.
 VISIBLY = 0.1
-#: Two figures of the same effect, such as its mean and its trimmed mean, need an explanation if they differ by more
-#: than this share.
+#: The report explains uneven rounds if they make two figures of one effect, such as its mean and its trimmed mean,
+#: differ by more than this share.
 CLEARLY = 0.2
-#: The distance of a round is how far its two figures are from the medians of control and arm, added up. A round is far
-#: from the others if its distance is more than this many times the median distance.
+#: The distance of a round is the distance of the control's figure from its median, plus that of the arm's figure from
+#: its median. A round is far from the others if its distance is more than FAR times the median distance.
 FAR = 5.0
-#: A far round counts only if its distance is more than this share of the farthest round's distance.
+#: In addition, a round counts as far only if its distance is more than this share of the largest distance.
 LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
     """The rounds that dominate a mean over rounds, and the figures in these rounds and in the others.
 
-    `rounds` is empty if no rounds, or too many, are far from the others. `low`, `high` and `quotient_without` then
-    cover all rounds.
+    `rounds` is empty if no rounds are far from the others, or too many to be exceptions. In this case, `low`, `high`
+    and `quotient_without` cover all rounds.
     """
 
     rounds: list[int] = Field(
@@ -61,8 +61,8 @@ def disagrees(
 ) -> bool:
     """Return whether a ratio contradicts the difference and the two means that are printed beside it.
 
-    A ratio contradicts them if it differs from the quotient of the means by more than the share `least`, or if the
-    interval of the difference includes 0 but the interval of the ratio does not include 1.
+    There are two kinds of contradictions. The ratio differs from `values`' mean / `control`'s mean by more than the
+    share `least`. Or the interval of the difference (`effect`) includes 0, but that of the ratio does not include 1.
     """
     if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
         return False
@@ -86,8 +86,10 @@ def uneven_rounds(
 ) -> UnevenRounds | None:
     """Return the rounds that dominate the mean difference; None if none do. `numbers` are the numbers of the rounds.
 
-    Rounds dominate it in two cases. Either the mean difference disagrees clearly with the ratio or with the trimmed
-    mean. Or the interval of the mean difference includes 0, although that of the trimmed mean does not.
+    Rounds dominate the mean difference in two cases:
+
+    - It disagrees clearly (`CLEARLY`) with the ratio or with the trimmed mean.
+    - Its interval includes 0, although the interval of the trimmed mean does not.
     """
     if len(values) < FEWEST_ROUNDS:
         return None
@@ -117,7 +119,7 @@ def uneven_rounds(
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     """Return the positions of the rounds that are far from the others, in order.
 
-    Return [] if these are more rounds than a trimmed mean leaves out at one end, because so many are not exceptions.
+    Return [] if these are more than 15 % of the rounds (but more than one), because so many are not exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]
@@ -127,9 +129,9 @@ def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def _spread(numbers: Sequence[float], far: Sequence[int]) -> float:
-    """Return the largest distance from the median among the numbers at the places `far`.
+    """Return how far the numbers at the positions `far` are from the median: the largest of their distances.
 
-    Without places, return the range of all numbers.
+    If `far` is empty, return the range of all numbers.
     """
     if not far:
         return max(numbers) - min(numbers)

@@ -1,10 +1,10 @@
 """The independent units of a run: its rounds or, if its servers were restarted, the starts of the servers.
 
-Random properties of a start (memory layout, the core on which the server runs, the layout of data) last for all its
-rounds. So only starts are independent, and the rounds of one start are not: starts are the highest level of random
-variation (Kalibera & Jones 2013). Each start then contributes one number to a figure, the mean of its rounds. If the
-starts have unequal numbers of rounds, the intervals are wider than necessary, never too narrow (Ibragimov & Müller
-2010).
+A start of the servers has random properties, such as the layout of memory and data, or the core on which the server
+runs. They affect all rounds of this start alike. So the rounds of one start are not independent of each other, but
+different starts are (Kalibera & Jones 2013). Therefore each start contributes one number to a figure: the mean of its
+rounds. If the starts have unequal numbers of rounds, the intervals are wider than necessary, never too narrow
+(Ibragimov & Müller 2010).
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ class Units:
 
 
 def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
-    """Return the share (0 to 1) of the variance between means of starts that the variance of rounds does not explain.
+    """Return which share (0 to 1) of the variation between starts of the servers is due to the starts themselves.
 
-    `samples[arm][start][round]` are the numbers of arms with similar variances. Let B be the mean square between
-    starts, and W the mean square within starts. The share is 1 - W / B. Its interval follows from the F distribution of
-    B / W, divided by its expectation (analysis of variance of one random factor; Searle, Casella & McCulloch 1992,
-    chapter 3). Arms with the same control are not independent of each other. The degrees of freedom are therefore those
-    of a single arm, and the interval is conservative. The result is None unless at least two starts have at least two
-    rounds.
+    The rest is due to the variation between the rounds of a start. The share is 1 - W / B, where B is the mean square
+    between starts, and W the mean square within starts. The interval follows from the F distribution of B / W (analysis
+    of variance of one random factor; Searle, Casella & McCulloch 1992, chapter 3).
+
+    `samples[arm][start][round]` are the numbers of arms with similar variances. Arms with the same control are not
+    independent of each other, so the degrees of freedom are those of a single arm. The interval is therefore
+    conservative. Return None unless an arm has two starts of at least two rounds each.
     """
     from scipy.special import fdtri
 
@@ -76,7 +77,7 @@ def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Es
 
 
 def _mean_squares(starts: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Return the variance of the means of an arm's starts, and how much of it the scatter within starts explains."""
+    """Return the variance of the means of an arm's starts, and the part of it that is due to single rounds."""
     means, sizes = np.array([np.mean(each) for each in starts]), np.array([len(each) for each in starts])
     within = sum(float(np.var(each)) * len(each) for each in starts) / float(np.sum(sizes - 1))
     return float(means.var(ddof=1)), within * float(np.mean(1 / sizes))

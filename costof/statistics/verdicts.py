@@ -2,19 +2,19 @@
 
 The margin of a metric is the largest effect that is too small to matter. Three tests apply to each effect:
 
-- Is there an effect? A two-sided t-test. If so, the verdict is 'costs' or 'saves'.
-- Is the effect within the margin on both sides? Two one-sided tests (Schuirmann 1987). If so, the verdict is 'no
-  difference above the margin'. It takes precedence over 'costs' and 'saves', since such an effect is too small to
-  matter.
-- Is the cost below the margin? A one-sided test. If so, and neither of the tests above is significant, the verdict is
-  'no cost above the margin'.
+- Is there an effect? This is a two-sided t-test. If it is significant, the verdict is 'costs' or 'saves'.
+- Is the effect smaller than the margin, whether it is a cost or a saving? These are two one-sided tests (Schuirmann
+  1987). If they are significant, the verdict is 'no difference above the margin', even if the first test is significant
+  too.
+- Is the cost below the margin? This is a one-sided test. If it alone is significant, the verdict is 'no cost above the
+  margin'.
 
-The p-values of each test are adjusted for the number of effects. For headline effects, Holm's method keeps the chance
-of any false claim in a run to 5 %. For all other effects, Benjamini and Hochberg's method keeps the share of false
-claims among the claims to 5 % on average.
+The p-values of each test are adjusted for the number of effects. For headline (most important) effects, Holm's method
+is used: at most 5 % of runs have any false verdict. For all other effects, Benjamini and Hochberg's method is used: on
+average, at most 5 % of the verdicts are false.
 
-At most one of the first two tests can make a false claim on an effect. The first test's claim is false only if the true
-effect is zero, and the second test's claim only if the true effect is beyond the margin.
+For one effect, the first two tests cannot both be wrong. The first is wrong only if the true effect is zero, and the
+second only if the true effect is beyond the margin.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values, adjusted for the number of tests by Holm's method.
 
-    If each adjusted p-value up to 0.05 is a claim, at most 5 % of runs make any false claim. This holds under any
-    dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
+    If adjusted p-values up to 0.05 count as significant, at most 5 % of runs have any false positive. This holds even
+    if the tests depend on each other (Holm 1979, "A simple sequentially rejective multiple test procedure").
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)
@@ -45,9 +45,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Return the p-values, adjusted for the number of tests by Benjamini and Hochberg's method.
 
-    If each adjusted p-value up to 0.05 is a claim, on average at most 5 % of the claims are false (1995, "Controlling
-    the false discovery rate"). This holds for positively dependent tests, such as effects against one control
-    (Benjamini & Yekutieli 2001).
+    If adjusted p-values up to 0.05 count as significant, on average at most 5 % of these are false positives (1995,
+    "Controlling the false discovery rate"). This also holds for positively dependent tests, such as tests of several
+    arms against the same control (Benjamini & Yekutieli 2001).
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)[::-1]
@@ -66,13 +66,14 @@ ERROR_RATE = 1 - CONFIDENCE
 
 @dataclass(frozen=True)
 class Contrast:
-    """An effect to be judged.
+    """The figures of an effect from which its verdict is computed.
 
-    - `change`: the mean log ratio of arm over control. If the control is 0, it is the mean difference of arm and
-      control, and there is no margin.
-    - `noise`: the relative difference between the control and its identical copy. A smaller effect is no cost.
-    - `difference`: the mean difference, if the report shows it beside a ratio. If its interval contains 0, the verdict
-      is neither 'costs' nor 'saves', because these would contradict the shown difference.
+    - `change`: the mean logarithm of arm / control. If the control is 0, it is the mean of arm minus control, and there
+      is no margin.
+    - `noise`: the relative difference between the control and its identical copy, such as 0.05 for 5 %. A smaller
+      effect gets neither 'costs' nor 'saves'.
+    - `difference`: the mean of arm minus control, if the report shows it beside a ratio. If its interval contains 0,
+      the verdict is neither 'costs' nor 'saves', because these would contradict the shown difference.
     - `noise_difference`: the difference between the control and its identical copy, in the unit of `difference`.
     """
 
@@ -92,7 +93,7 @@ class Contrast:
 
     @property
     def reach(self) -> float | None:
-        """The margin on the log scale, for costs and savings alike; None without a margin."""
+        """The margin as a logarithm, such as log(1.05) for 5 %; None without a margin."""
         return None if self.margin is None else math.log1p(self.margin)
 
     def p_of_none(self) -> float:
@@ -189,18 +190,18 @@ def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float])
 
 
 def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = ERROR_RATE) -> int | None:
-    """Return how many rounds in total resolve an effect if further rounds are similar; None if unknown or above `most`.
+    """Return how many rounds in total give the effect a verdict; None if unknown or above `most`.
 
-    The significance level is the strictest of `count` effects: the error rate divided by `count`. The effect is
-    resolved when one of the tests is significant, that is, when the effect's interval excludes 0 or the margin. The
-    interval narrows with the square root of the number of rounds, and with the quantile of Student's t.
+    This assumes that further rounds are similar. The effect has a verdict as soon as its interval excludes 0 or the
+    margin. With more rounds, the interval narrows. `count` is the number of effects in the run, and the significance
+    level is the error rate divided by `count`, the strictest level that the adjustment for many tests can require.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Each test is a list of pairs: the confidence of a two-sided interval, and a distance in standard errors. The test
-    # is significant if, for each pair, half the width of the interval is at most the distance. A one-sided test at a
-    # level uses the interval of confidence 1 - 2 * level.
+    # Each test is a list of pairs (confidence of an interval, distance in standard errors). The test is significant if,
+    # for each pair, half the width of the interval is at most the distance. For a one-sided test, the confidence is
+    # 1 - 2 * level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)
@@ -242,14 +243,14 @@ def with_errors(effect: Contrast, times: float) -> Contrast:
 def smallest_detectable(
     effect: Contrast, count: int, error_rate: float = ERROR_RATE, detected_in: float = 0.5
 ) -> float:
-    """Return the smallest relative cost that the run could have detected.
+    """Return the smallest relative cost (0.05 is 5 %) that the run could have detected.
 
-    The significance level is the strictest of `count` effects: the error rate divided by `count`. A detectable cost
-    also exceeds the difference between the control and its identical copy. `detected_in` is the share of runs like this
-    one that detect a cost of the returned size.
+    `detected_in` is the share of similar runs that would detect it. `count` is the number of effects in the run, and
+    the significance level is the error rate divided by `count`. A detectable cost also exceeds the difference between
+    the control and its identical copy.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
-    # The upper end of a two-sided interval of this confidence is the quantile `detected_in`.
+    # A two-sided interval of the confidence 2 * p - 1 ends at the quantile p.
     half = least + effect.change.half(2 * detected_in - 1)
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)
 
@@ -257,10 +258,11 @@ def smallest_detectable(
 def is_detected_in(
     share: float, cost: float, difference: float, effect: Contrast, count: int, error_rate: float
 ) -> bool:
-    """Return whether at least `share` of the runs with the noise of `effect` would judge a cost of this size 'costs'.
+    """Return whether at least `share` of similar runs would detect a cost, with the verdict 'costs'.
 
-    The size is given twice: as a share of the control's figure (`cost`), and in the unit of the metric (`difference`).
-    It must exceed the noise in both forms. The significance level is that of `smallest_detectable`.
+    The cost is given twice: as a share of the control's figure (`cost`), and in the unit of the metric (`difference`).
+    Both must be large enough. The noise of similar runs is that of `effect`. `count` and the significance level are as
+    in `smallest_detectable`.
     """
     if cost < smallest_detectable(effect, count, error_rate, share):
         return False

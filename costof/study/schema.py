@@ -109,7 +109,10 @@ class Published(Model):
     @property
     def cited(self) -> str:
         """A citation with source, date and setting."""
-        return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
+        return (
+            f"Source of the published figures: {self.source}, {self.date}. Conditions of the published figures: "
+            f"{self.setting.rstrip('.')}."
+        )
 
 
 #: A placeholder for the level's name in `Factor.each`, which describes the effects that all levels have in common.

@@ -181,7 +181,7 @@ def test_damaged_output_is_refused_or_gives_finite_figures(name: str, data: st.D
 
 
 @pytest.mark.parametrize("name", reader_names())
-def test_output_whose_numbers_are_all_invalid_is_refused_or_gives_finite_figures(name: str) -> None:
+def test_output_with_only_invalid_numbers_is_refused_or_gives_finite_figures(name: str) -> None:
     output = next(each for each in FIGURES if reader_of(each) == name)
     for odd in ODD:
         check(name, re.sub(r"\d+(\.\d+)?", lambda _, odd=odd: odd, WRITTEN[output]))
@@ -268,7 +268,7 @@ def test_fio_report_without_some_fields_still_gives_the_remaining_figures() -> N
     assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
-def test_k6_summary_may_lack_averages_but_a_stream_of_k6_events_is_refused() -> None:
+def test_reader_of_k6_accepts_a_summary_without_averages_but_no_event_stream() -> None:
     report = read("k6-no-average.json")
     assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
     assert report.figures["p95_ms"] > 0
@@ -302,7 +302,7 @@ def test_latency_of_0_in_the_output_of_older_pgbench_counts_as_missing() -> None
     assert report.missing == {"latency_ms": "pgbench before 9.6 measures it only with -T or -P"}
 
 
-def test_rate_that_older_vegeta_does_not_print_is_computed() -> None:
+def test_rate_missing_from_the_output_of_older_vegeta_is_computed() -> None:
     older = changed("vegeta-failed.json", lambda document: document.pop("throughput"))
     assert older.figures == pytest.approx(FIGURES["vegeta-failed.json"])
 
@@ -335,7 +335,7 @@ def test_wrk_output_has_no_latency_if_every_response_came_after_the_timeout() ->
 
 
 @pytest.mark.parametrize("output", ["wrk.txt", "pgbench.txt", "sysbench.txt", "hey.txt", "ab.txt", "ycsb.txt"])
-def test_two_reports_without_the_line_that_begins_each_report_are_refused(output: str) -> None:
+def test_two_reports_without_their_first_lines_are_refused(output: str) -> None:
     name = reader_of(output)
     whole = WRITTEN[output]
     begun = re.search(reader(name).begins, whole, re.MULTILINE)

@@ -82,7 +82,7 @@ def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict
     return {"opens": opens, **parsed(host.ask(line({"slice": order}), SECONDS))}
 
 
-def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
+def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
     monkeypatch: pytest.MonkeyPatch, host: HostActor, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
@@ -107,7 +107,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(
     assert answer.evidence["output"] == f"rate: 300 p99: 7 {hidden} {tmp_path}\n"
 
 
-def test_arm_is_not_measured_if_the_proof_command_before_the_slice_fails(host: HostActor, tmp_path: Path) -> None:
+def test_arm_is_not_measured_if_its_proof_command_fails(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
     handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
@@ -130,15 +130,13 @@ def test_missing_secret_file_is_an_error_of_the_arm(host: HostActor, tmp_path: P
 
 
 @pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
-def test_slice_that_was_not_prepared_or_would_start_an_hour_later_is_an_error(
-    host: HostActor, number: int, ahead_ns: int
-) -> None:
+def test_slice_is_refused_unless_it_was_prepared_and_starts_soon(host: HostActor, number: int, ahead_ns: int) -> None:
     handed(host, plan_of("true"))
     prepared(host)
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
 
 
-def test_error_for_an_existing_output_folder_says_that_hosts_share_a_file_system(
+def test_error_suggests_that_hosts_share_a_file_system_if_the_output_folder_exists(
     host: HostActor, tmp_path: Path
 ) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
@@ -184,7 +182,7 @@ def test_running_command_is_ended_when_the_actor_of_its_host_ends(host: HostActo
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_host_reports_the_version_of_costof_or_that_costof_is_not_installed(
+def test_host_reports_which_version_of_costof_it_has_if_any(
     host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert host.facts()["costof"] == __version__

@@ -130,9 +130,7 @@ def test_all_limits_are_kept_if_both_arms_print_the_same_output_without_failures
 
 
 @pytest.mark.parametrize(("side", "share"), [pytest.param("before", 1.0, marks=pytest.mark.slow), ("after", 0.5)])
-def test_run_with_failed_operations_reports_no_cost_and_leaves_its_limits_undecided(
-    tmp_path: Path, side: str, share: float
-) -> None:
+def test_limits_are_undecided_if_operations_of_an_arm_failed(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
 
@@ -143,7 +141,7 @@ def test_run_with_failed_operations_reports_no_cost_and_leaves_its_limits_undeci
     assert min(shares.values()) >= 0.4
 
 
-def test_figure_that_the_output_of_one_arm_lacks_is_not_compared(tmp_path: Path) -> None:
+def test_figure_missing_from_the_output_of_one_arm_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
     missing = {(each.metric, each.arm) for each in result.missing if each.entirely}

@@ -95,7 +95,7 @@ def test_value_of_a_placeholder_may_be_several_words_of_a_command_line() -> None
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_commands_that_undo_a_level_run_in_the_reverse_order_of_those_that_set_it() -> None:
+def test_levels_of_an_arm_are_undone_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -151,11 +151,11 @@ def test_braces_that_are_no_placeholders_are_kept_in_shell_lines() -> None:
 
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
-def test_placeholder_in_a_shell_line_is_refused_if_only_another_level_sets_it(place: str) -> None:
+def test_shell_line_is_refused_if_its_level_leaves_a_placeholder_unset(place: str) -> None:
     assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
-def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
+def test_warning_about_a_password_in_a_command_line_does_not_show_it() -> None:
     text = FILE.replace("load {tls}", "mysql -pS3cret {tls}").replace("off {name}", "redis-cli -a S3cret")
     text = text.replace("environment.CA =", "environment.CA_TOKEN =")
     (warning,) = Commands(plan(text)).early_warnings()
@@ -202,7 +202,7 @@ def test_committed_study_schema_is_current_and_every_study_conforms_to_it() -> N
 
 
 @pytest.mark.parametrize("program", ["command", *reader_names()])
-def test_study_file_written_by_the_command_new_is_valid(program: str, tmp_path: Path) -> None:
+def test_study_file_written_by_costof_new_is_valid(program: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     CliRunner().invoke(new, [str(file), "--from", program], catch_exceptions=False)
     schema, text = file.read_text().split("\n", 1)
@@ -224,7 +224,7 @@ def test_template_of_a_common_program_defines_its_arms_in_at_most_ten_lines() ->
         assert len(lines) <= 10, program
 
 
-def test_command_new_never_overwrites_a_file(tmp_path: Path) -> None:
+def test_costof_new_never_overwrites_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     for name in ("mine.toml", "mine.txt", "nowhere/mine.toml"):
         with pytest.raises(CostofError):

@@ -35,7 +35,7 @@ def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
 
 @pytest.mark.slow
 @needs_root
-def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
+def test_lab_that_ends_leaves_another_lab_running() -> None:
     opened = ("-m", "tests.support.services", "redis")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
@@ -138,7 +138,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
-def test_death_of_a_process_fails_only_its_arms_but_death_of_the_server_fails_the_run(deaths: Deaths) -> None:
+def test_death_of_a_process_fails_only_its_arms_unless_it_is_the_server(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study, SERVICE) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:

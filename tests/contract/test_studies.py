@@ -26,14 +26,14 @@ def test_sections_of_the_report_accept_their_settings_in_each_study(study: Study
     check(study)
 
 
-def test_each_context_has_a_control_a_copy_of_the_control_and_at_least_one_protected_arm(study: Study) -> None:
+def test_each_context_has_two_copies_of_the_control_and_a_protected_arm(study: Study) -> None:
     for plan in plans(study):
         contexts = {arm.context for arm in plan.arms}
         assert len(plan.controls) == len(contexts) == [arm.replicate for arm in plan.arms].count(True)
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
-def test_protected_arms_differ_from_their_control_in_settings_and_copies_of_the_control_do_not(study: Study) -> None:
+def test_only_protected_arms_have_settings_that_differ_from_the_control(study: Study) -> None:
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:

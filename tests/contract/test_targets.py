@@ -162,7 +162,7 @@ def test_invalid_database_name_is_refused(server: UsersServer) -> None:
         assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
-def test_database_or_key_prefix_with_data_of_other_users_is_refused_and_not_changed(server: UsersServer) -> None:
+def test_database_or_key_prefix_with_data_of_other_users_is_refused(server: UsersServer) -> None:
     server.occupy(CHOSEN)
     assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
@@ -201,7 +201,7 @@ def test_data_that_the_run_did_not_create_is_never_removed(server: UsersServer, 
     server.drop("costof_like_ours")
 
 
-def test_command_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
+def test_costof_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
@@ -227,7 +227,7 @@ def test_command_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_command_clean_keeps_data_of_a_remote_run_that_holds_a_lock_or_sends_heartbeats(
+def test_costof_clean_keeps_data_of_a_remote_run_that_holds_a_lock_or_sends_heartbeats(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
@@ -240,7 +240,7 @@ def test_command_clean_keeps_data_of_a_remote_run_that_holds_a_lock_or_sends_hea
 
 
 @KEEP_EMPTY
-def test_command_clean_removes_an_empty_database_only_if_costof_generated_its_name(
+def test_costof_clean_removes_an_empty_database_only_if_its_name_was_generated(
     server: UsersServer, tmp_path: Path
 ) -> None:
     ours, theirs = "costof_20261123_101112_study_0a1b2c", "costof_notes"

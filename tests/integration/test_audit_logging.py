@@ -104,7 +104,7 @@ def entries(judgement: Judgement) -> float:
     return judgement.figures["audit_entries"]
 
 
-def test_each_postgres_statement_has_one_audit_log_entry_if_all_are_audited_and_none_if_audit_is_off() -> None:
+def test_each_postgres_statement_has_one_audit_log_entry_unless_audit_is_off() -> None:
     with audited("postgres", "audit=off,all", "log=syslog") as run:
         assert entries(run.measure("off", "transactions")[1]) == 0
         for workload, expected in {"select_8": 1, "ycsb_a": 1, "transactions": 7, "connect": 1}.items():

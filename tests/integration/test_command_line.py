@@ -105,7 +105,7 @@ def test_dry_run_tells_whether_there_are_enough_restarts_for_verdicts(planned: C
 
 
 @pytest.mark.parametrize(("command", "shown"), [("list", "mongodb-tls"), ("doctor", "costof-engine")])
-def test_command_list_shows_studies_and_command_doctor_shows_requirements(command: str, shown: str) -> None:
+def test_costof_list_shows_studies_and_costof_doctor_shows_requirements(command: str, shown: str) -> None:
     assert shown in CliRunner().invoke(cli, [command]).stdout
 
 

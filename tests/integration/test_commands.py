@@ -75,7 +75,7 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     assert carry_over.ratio.low > 1
 
 
-def test_option_warmup_each_runs_warm_ups_only_if_the_previous_command_was_a_different_one(tmp_path: Path) -> None:
+def test_command_is_warmed_up_only_after_a_different_command(tmp_path: Path) -> None:
     counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
     commands = [counts.format(name=name) for name in ("old", "new")]
     arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup-each", "2", "--seed", "1", "--out", "run"]
@@ -152,7 +152,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
     assert not (tmp_path / "runs").exists()
 
 
-def test_run_files_contain_no_declared_secret_and_costof_warns_about_undeclared_passwords(tmp_path: Path) -> None:
+def test_run_files_contain_no_secret_that_the_study_declares(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(PASSWORD + "\n")
     text = (
         study(
@@ -208,7 +208,7 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
         pytest.param(signal.SIGKILL, STUBBORN, id="kill-9"),
     ],
 )
-def test_processes_end_and_level_settings_are_undone_whichever_signal_ends_the_run(
+def test_levels_are_undone_and_processes_end_after_every_signal_that_ends_a_run(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
@@ -280,7 +280,7 @@ def test_exit_status_of_versus_says_whether_its_limits_are_kept(tmp_path: Path) 
     assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
-def test_budget_too_small_for_verdicts_is_warned_about_and_the_report_has_no_difference(tmp_path: Path) -> None:
+def test_report_states_no_difference_if_the_budget_is_too_small_for_verdicts(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
@@ -298,7 +298,7 @@ def script(folder: Path, name: str, text: str) -> str:
     return f"./{name}"
 
 
-def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: Path) -> None:
+def test_processes_that_a_command_left_running_are_killed_and_reported(tmp_path: Path, temporary: Path) -> None:
     # The command fails if the child of its previous run still runs, because costof must have killed that child.
     last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
     (tmp_path / "child").write_text("none")
@@ -317,7 +317,7 @@ def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: 
     eventually("the end of the daemons", lambda: not started_with(temporary))
 
 
-def test_daemon_that_a_level_starts_with_setting_before_keeps_running(tmp_path: Path) -> None:
+def test_daemon_started_to_set_a_level_keeps_running(tmp_path: Path) -> None:
     start = script(tmp_path, "start.sh", f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
     on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)

@@ -47,7 +47,7 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
     ("words", "begun", "completed"),
     [([], "ru", "run"), (["run"], "mongodb-t", "mongodb-tls"), (["run", "mongodb-tls"], "--dry", "--dry-run")],
 )
-def test_commands_studies_and_options_are_completed(words: list[str], begun: str, completed: str) -> None:
+def test_unfinished_word_of_a_command_line_is_completed(words: list[str], begun: str, completed: str) -> None:
     found = ShellComplete(cli, {}, "costof", "_COSTOF_COMPLETE").get_completions(words, begun)
     assert [each.value for each in found] == [completed]
 

@@ -39,9 +39,7 @@ def arm_of(plan: Plan, firewall: str, tuning: str | None = None) -> PlannedArm:
     return next(arm for arm in plan.arms if (arm.levels["firewall"], arm.levels.get("tuning")) == (firewall, tuning))
 
 
-def test_evidence_at_start_and_end_shows_which_attacks_the_firewall_of_each_arm_blocks(
-    lab: FirewallLab, plan: Plan
-) -> None:
+def test_evidence_shows_which_attacks_the_firewall_of_each_arm_blocks(lab: FirewallLab, plan: Plan) -> None:
     expected = {
         ("off", None): (PASSED, PASSED, PASSED, PASSED),
         ("engine-off", None): (PASSED, PASSED, PASSED, PASSED),

@@ -397,7 +397,7 @@ def test_unreachable_server_and_ended_session_are_reported(shop: Shop, lab: Lab)
     eventually("the session's end", lambda: int(shop.server.status("Threads_connected")["Threads_connected"]) <= before)
 
 
-def test_command_gateway_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
+def test_costof_gateway_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
     server = shop.server
     rules_file = tmp_path / "rules.toml"
     endpoint = f"{server.address}:{server.port}"

@@ -175,7 +175,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_reset_session_keeps_its_database_and_forgets_prepared_statements(client: Client) -> None:
+def test_session_reset_keeps_the_database_and_drops_prepared_statements(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
@@ -186,7 +186,7 @@ def test_reset_session_keeps_its_database_and_forgets_prepared_statements(client
     assert refused(client.command(mysql.INIT_DB, b"#mysql50#" + DATABASE.encode()), "name of this form")
 
 
-def test_logins_with_wrong_character_set_name_or_password_are_rejected(site: Site) -> None:
+def test_logins_with_an_unsupported_character_set_or_wrong_credentials_are_rejected(site: Site) -> None:
     for gbk in (28, 87):
         code, words = site.refusal(charset=gbk)
         assert (code, "utf8mb4" in words) == (1045, True)
@@ -237,7 +237,7 @@ def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) 
     assert client.command(mysql.PING).error is None
 
 
-def test_configured_limits_on_connections_statements_and_sizes_are_enforced(site: Site) -> None:
+def test_gateway_enforces_its_configured_limits(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))

@@ -98,7 +98,9 @@ def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[P
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_tls_endpoint_has_a_certificate_with_the_key_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_program_that_ends_tls_shows_a_certificate_with_the_key_type_of_the_arm(
+    lab: HttpLab, arms: list[PlannedArm]
+) -> None:
     seen = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":

@@ -70,7 +70,7 @@ def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str,
 
 
 @pytest.mark.parametrize("verify", ["full", "none"])
-def test_target_balancer_is_measured_and_verified_by_default(
+def test_report_warns_if_the_certificate_of_a_users_balancer_is_not_verified(
     users_server: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
     found = ask(users_server, tmp_path, f"verify={verify}", trusted=verify == "full")

@@ -128,7 +128,7 @@ def test_live_table_has_colours_unless_no_color_is_set(tmp_path: Path, variable:
         assert (COLOUR.search(run.window.screen("-e")) is not None) == is_coloured
 
 
-def test_interrupted_command_reports_as_many_rounds_as_the_live_table_announced(tmp_path: Path) -> None:
+def test_interrupted_command_reports_as_many_rounds_as_the_live_table_showed(tmp_path: Path) -> None:
     with terminal([*COSTOF, *ENDLESS, "--out", "run"], tmp_path) as window:
         window.wait_for("95 % interval")
         window.press("C-c")

@@ -54,7 +54,7 @@ def key_shown(server: MariadbServer) -> str:
     return f"rsa-{key.key_size}"
 
 
-def test_start_of_mariadb_keeps_temporary_files_of_other_servers() -> None:
+def test_starting_mariadb_keeps_temporary_files_of_other_servers() -> None:
     """A starting MariaDB deletes all `#sql` files from its temporary folder, so servers must not share it."""
     with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
         with Lab() as lab, running_mariadb(lab) as server:
@@ -62,7 +62,7 @@ def test_start_of_mariadb_keeps_temporary_files_of_other_servers() -> None:
         assert Path(other.name).exists()
 
 
-def test_mariadb_of_the_lab_has_the_expected_version_and_folders_and_settings(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_of_the_lab_has_the_expected_configuration(server: MariadbServer, lab: Lab) -> None:
     assert server.version.startswith("10.11.")
     assert query(server, "SELECT @@datadir") == f"{lab.folder}/mariadb/data/"
     assert query(server, "SELECT @@socket").startswith(str(lab.folder))
@@ -79,7 +79,7 @@ def test_user_of_the_workloads_has_only_the_privileges_it_needs(server: MariadbS
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
 
 
-def test_mariadb_changes_its_certificate_key_with_flush_ssl_and_keeps_open_connections(
+def test_mariadb_keeps_open_connections_while_flush_ssl_changes_its_certificate_key(
     server: MariadbServer, lab: Lab
 ) -> None:
     pid = lab.processes["mariadb"].pid
@@ -123,7 +123,7 @@ def test_cipher_suites_of_the_published_measurements_are_available(
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
-def test_function_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
+def test_greeting_check_succeeds_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
     assert greets(server.address, server.port)
     assert not greets(server.address, server.port + 1)
 

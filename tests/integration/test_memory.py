@@ -63,7 +63,7 @@ def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_pa
         assert arm.missing is not None
 
 
-def test_memory_that_the_ledger_of_a_run_already_contains_is_not_measured_again(tmp_path: Path) -> None:
+def test_memory_already_recorded_in_the_ledger_is_not_measured_again(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
     ledger = Ledger.create(plan, tmp_path / "run")
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))

@@ -141,7 +141,7 @@ def test_server_without_authentication_is_measured_without_a_check_of_privileges
         assert not any(name.startswith("costof_") for name in client.list_database_names())
 
 
-def test_command_clean_removes_data_of_a_run_without_a_recent_heartbeat(
+def test_costof_clean_removes_data_of_a_run_without_a_recent_heartbeat(
     healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

@@ -187,7 +187,7 @@ def cpu(host: Host) -> float:
     return used
 
 
-def test_killed_link_process_is_noticed_and_cleaned_up() -> None:
+def test_lab_detects_a_killed_link_process() -> None:
     with Lab() as lab, Network(lab, netem=False) as network:
         link = network.link(network.host("client"), network.host("server"), "far", round_trip_ms=5)
         network.start()

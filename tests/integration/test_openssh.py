@@ -135,7 +135,7 @@ def test_reason_for_a_failed_tunnel_is_reported(lab: TunnelLab) -> None:
 
 
 @pytest.mark.skipif(not is_root(), reason="only root's lab has a server that runs as another user")
-def test_tunnel_opens_if_only_root_may_enter_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tunnel_opens_even_if_only_root_may_enter_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with tunnel_lab() as lab:

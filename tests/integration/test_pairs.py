@@ -54,7 +54,7 @@ def lab() -> Iterator[Lab]:
         yield Lab(plan, service, engines)
 
 
-def test_sidecars_see_each_others_certificates_and_refuse_connections_without_a_certificate(lab: Lab) -> None:
+def test_sidecars_refuse_connections_without_a_certificate(lab: Lab) -> None:
     for arm in lab.arms():
         facts = lab.service.collect_evidence(arm, "start")
         assert lab.service.failure_reason(arm) is None, arm.name

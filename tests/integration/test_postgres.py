@@ -65,7 +65,7 @@ def refused(instrument: str, **arms: tuple[PostgresSettings, Transport]) -> dict
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
+def test_failed_postgres_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
     usual = server.client_settings()
     wrong = usual.model_copy(update={"password": SecretStr("wrong")})
     other = Authority(server.place.lab.folder / f"others-{instrument}")
@@ -94,7 +94,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Runnin
 
 
 @pytest.mark.parametrize("instrument", ["engine", *(pytest.param(each, marks=pytest.mark.slow) for each in DRIVERS)])
-def test_error_class_tells_whether_postgres_lacks_connections_lacks_tls_or_rejects_the_client(
+def test_postgres_that_accepts_no_connection_is_reported_with_an_error_class(
     server: RunningServer, instrument: str
 ) -> None:
     both = {"plain": (server.client_settings(), PLAIN), "tls": (server.client_settings(), server.tls)}
@@ -234,7 +234,7 @@ def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     assert (increase.connections, (increase.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
-def test_engine_goes_on_after_a_crash_of_postgres_and_reports_a_dead_server_as_refused(server: RunningServer) -> None:
+def test_engine_continues_after_a_crash_of_postgres(server: RunningServer) -> None:
     """This test must be the last one, since it ends the server."""
     lab = server.place.lab
     with engine() as client:

@@ -108,7 +108,7 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
 
 
 @pytest.mark.parametrize("instrument", ["engine", pytest.param("redis-py", marks=pytest.mark.slow)])
-def test_login_to_a_redis_without_free_connections_or_to_the_wrong_port_has_an_error_class(
+def test_redis_login_at_a_full_server_or_a_wrong_port_has_an_error_class(
     server: RunningServer, instrument: str
 ) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)

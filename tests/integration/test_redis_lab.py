@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_redis_stunnel_and_the_client_count_the_same_connections_on_every_arm(lab: Lab, workload: str) -> None:
+def test_servers_and_client_count_the_same_connections_on_every_arm(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -65,7 +65,7 @@ def readings(connections: int) -> tuple[Readings, Readings]:
     return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
 
 
-def test_slice_with_a_connection_that_stunnel_did_not_carry_is_reported_as_a_mismatch(lab: Lab) -> None:
+def test_connection_that_stunnel_did_not_carry_is_reported_as_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
@@ -90,7 +90,7 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_tls_sessions_are_resumed_after_any_change_of_the_key() -> None:
+def test_tls_sessions_are_resumed_after_any_change_of_the_certificate_key() -> None:
     levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
     plan = plan_of("redis-tls", "quick", "records=100", *levels)
     with ServerLab(plan) as service, Engines(plan, service) as engines:
@@ -104,7 +104,7 @@ def test_tls_sessions_are_resumed_after_any_change_of_the_key() -> None:
             assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
 
 
-def test_server_killed_during_a_slice_ends_the_run_and_has_an_error_class(lab: Lab) -> None:
+def test_server_killed_during_a_slice_ends_the_run(lab: Lab) -> None:
     """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)

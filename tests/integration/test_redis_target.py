@@ -56,7 +56,7 @@ def test_missing_permission_is_reported_before_any_write(server: RunningServer, 
 @pytest.mark.parametrize(
     ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "may be the plain port")]
 )
-def test_error_for_plaintext_to_a_tls_port_or_tls_to_a_plaintext_port_gives_a_hint(
+def test_error_gives_a_hint_if_the_url_scheme_does_not_fit_the_port(
     server: RunningServer, scheme: str, port: int, hint: str
 ) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"

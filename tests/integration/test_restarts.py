@@ -49,9 +49,7 @@ def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     assert not list(temporary.iterdir())
 
 
-def test_run_with_restarts_starts_new_servers_each_time_and_can_be_resumed_after_ctrl_c(
-    tmp_path: Path, temporary: Path
-) -> None:
+def test_run_with_server_restarts_can_be_resumed_after_ctrl_c(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *OPTIONS, "2") as process:
         wait_for_slices(process, run, 1)

@@ -227,7 +227,7 @@ def test_arguments_and_environment_of_the_process_are_hidden_before_its_first_co
             process.wait()
 
 
-def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
+def test_password_is_accepted_from_each_possible_source(mariadb: MariadbServer, tmp_path: Path) -> None:
     """The command is `clean`, which only has to log in."""
     file, url = tmp_path / "password", f"mysql://{USER}@{mariadb.address}:{mariadb.port}/"
     file.write_text(ALL + "\n")

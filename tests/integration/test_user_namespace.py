@@ -110,7 +110,7 @@ def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_kill_9_of_a_run_without_root_leaves_no_process_namespace_or_file() -> None:
+def test_kill_9_of_a_run_without_root_leaves_nothing_behind() -> None:
     with folder_of_ordinary_user() as folder:
         temporary, run = made(folder / "t"), folder / "run"
         with costof_running(run, temporary, STUDY, *SMALL, *FAR, prefix=ordinary_user()) as process:

@@ -24,7 +24,7 @@ LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
 
-def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
+def test_steps_before_and_after_commands_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Let only warm-up runs fail, so that the exit statuses show whether one of them was measured.
@@ -91,7 +91,7 @@ def test_failed_runs_are_measured_only_if_exit_statuses_are_ignored(tmp_path: Pa
     assert "100 % of operations failed with “exit 4”" in " ".join(ended.out.split())
 
 
-def test_failed_step_ends_the_run_in_one_line_and_cleans_up(tmp_path: Path) -> None:
+def test_failed_step_ends_the_run_with_a_one_line_error_and_a_cleanup(tmp_path: Path) -> None:
     for option in ("--setup", "--conclude"):
         ended = costof(
             "versus", "-r", "3", option, "echo no >&2; exit 7", "-c", "echo >>cleaned", "true", "true 2", cwd=tmp_path

@@ -188,7 +188,7 @@ def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(RECORDS + inserted))
 
 
-def test_uniform_sequential_exponential_and_hotspot_distributions_request_only_existing_records(store: Store) -> None:
+def test_every_request_distribution_requests_only_existing_records(store: Store) -> None:
     some = {"field_count": 3, "read_all_fields": False, "scan_length_distribution": "zipfian"}
     shares = {"read_proportion": 0.5, "update_proportion": 0.3, "insert_proportion": 0.1, "scan_proportion": 0.1}
     for distribution in ("uniform", "sequential", "exponential", "hotspot"):

@@ -67,7 +67,7 @@ def test_published_ycsb_load_command_prints_a_report_in_the_format_of_ycsb(loade
 
 
 @pytest.mark.usefixtures("loaded")
-def test_loading_records_that_exist_requires_property_insertstart(mongod: Standalone, tmp_path: Path) -> None:
+def test_loading_more_records_into_a_table_requires_property_insertstart(mongod: Standalone, tmp_path: Path) -> None:
     refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
     assert (refused.status, refused.out) == (1, "")
     assert "already contains records, and nothing was written" in refused.err

@@ -48,7 +48,7 @@ def judged(ratio_to_ours: float | None = None, verdict: Verdict | None = None, r
     ],
     ids=["equal", "within the margin", "larger", "opposite", "none published", "unresolved"],
 )
-def test_agreement_of_a_published_figure_with_the_run_is_judged_with_a_reason(
+def test_judgement_of_a_published_figure_has_a_reason(
     published: dict[str, Any], agreement: Agreement, because: str
 ) -> None:
     (claim,) = claims(judged(**published))

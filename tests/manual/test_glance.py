@@ -29,7 +29,7 @@ def pooling() -> Result:
     return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
 
-def test_answer_first_names_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
+def test_answer_begins_with_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
     assert helps(pooling).startswith(capital(encrypted.label))

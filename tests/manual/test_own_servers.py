@@ -16,7 +16,7 @@ from manual.reports import DOCS
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_study_page_says_correctly_whether_the_study_can_measure_the_users_own_servers(
+def test_study_page_says_whether_the_study_can_measure_the_users_own_servers(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (DOCS / "studies" / f"{name}.md").read_text()

@@ -93,7 +93,7 @@ def test_published_ratio_divided_by_the_measured_ratio_has_an_interval() -> None
         ([], "Not measured"),
     ],
 )
-def test_published_statement_holds_if_all_its_figures_agree_with_the_run_and_partly_if_some_do(
+def test_outcome_of_a_published_statement_follows_from_the_agreement_of_its_figures(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))

@@ -79,7 +79,7 @@ def test_headings_of_figures_are_wrapped_and_not_cut_off(width: int, digits: int
     assert head.count("PostgreSQL") == 2
 
 
-def test_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
+def test_output_to_a_pipe_has_no_colours_and_no_trailing_blanks() -> None:
     text = printed(mongodb())
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
@@ -110,7 +110,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_no_costs()
         assert "ublished" not in text, "a mention of figures from the literature, of which this result has none"
 
 
-def test_error_of_an_arm_is_reported_with_the_name_the_distance_and_the_reason() -> None:
+def test_error_of_an_arm_is_reported_with_its_distance_and_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls@us-eu"
     label = "TLS (modern suite, rsa-2048) at us-eu"
     partly = " ".join(printed(with_error(transport(), arm, reason)).split())
@@ -169,12 +169,13 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     assert " h more" not in printed(noisy, 140)
     (advice,) = answer_texts(noisy, "next")
     assert " would stay unresolved even with 10 times the budget." in advice
-    assert "The smallest effect that this run could detect is 8.0 %" in advice
-    assert "because rounds differ by 12 % (standard deviation)." in advice
+    assert re.search(r"The smallest effect that this run could detect in '.+ is (at most )?8.0 %", advice)
+    assert re.search(r"because rounds differ by (at most )?12 % \(standard deviation\)\.", advice)
     assert "Measure on an idle machine, or use longer slices (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
-    assert f"A cost above {100 * (worst - 1):.1f} % is unlikely" in advice
+    assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)
+    assert re.search(r"raise the 'margin' of th.+ in the study's file \(now \d+ % for '", advice)
 
 
 def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
@@ -184,17 +185,30 @@ def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
     assert "unresolved; within the noise" in text
     _, *costs = answer_texts(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     assert costs
-    assert all("That is unresolved because identical copies of the control differ as much" in each for each in costs)
+    assert all("is unresolved because identical copies of the control differ as much" in each for each in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
+
+
+def test_answer_says_why_an_effect_whose_interval_excludes_0_is_unresolved() -> None:
+    why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False)
+    ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
+    difference = Estimate(value=0.5, low=0.2, high=0.8, rounds=10)
+    update = {"verdict": Verdict.UNRESOLVED, "unresolved": why, "ratio": ratio, "difference": difference}
+    _, *costs = answer_texts(with_effects(**update), "answer")
+    assert all("although its interval excludes 0, because verdicts" in each for each in costs)
+    wide = ratio.model_copy(update={"low": 0.98})
+    _, *costs = answer_texts(with_effects(**{**update, "ratio": wide}), "answer")
+    assert not [each for each in costs if "although" in each]
 
 
 def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:
     warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
     text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(
-        r"\d+ × timeout in '[^']+' with TLS 1\.3 \(rsa-2048\); the first: no answer within 10,000 ms in auth",
+        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\), warm-up included; the first error: "
+        r"no answer within 10,000 ms in auth",
         " ".join(text.split()),
     )
     assert "Steal was 4 %." in text
@@ -234,7 +248,7 @@ def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire()
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"which is {spaced(fmt.percentage(each.share))} of these " in sentence
+    assert f" ({spaced(fmt.percentage(each.share))} of these " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

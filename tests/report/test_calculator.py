@@ -123,7 +123,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written
 
 
-def test_calculator_of_a_run_at_a_load_first_shows_the_figures_of_the_answer(
+def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
     chromium: Browser, path_at_load: Path
 ) -> None:
     """Regression: the figures were those at the measured distance, and the servers' cores included the client's."""
@@ -160,9 +160,7 @@ def test_calculator_of_durable_commits_computes_the_cost_on_a_chosen_disk(chromi
         assert page.url.endswith("#flush=1.2")
 
 
-def test_calculator_says_if_a_value_in_the_url_has_no_effect_on_a_run_at_a_load(
-    chromium: Browser, path_at_load: Path
-) -> None:
+def test_calculator_of_a_run_at_a_load_names_url_values_without_effect(chromium: Browser, path_at_load: Path) -> None:
     result = target_at_load()
     for fragment, message in (
         ("#connections=100&rtt=12&queries=20", ""),
@@ -229,7 +227,7 @@ def test_slider_and_number_field_of_a_value_change_together(page: Page, result: 
     assert float(slider.input_value()) == 0
 
 
-def test_url_of_the_page_has_the_entered_load_and_restores_it(
+def test_page_stores_the_entered_load_in_its_url_and_restores_it(
     page: Page, chromium: Browser, path: Path, result: Result
 ) -> None:
     put(page, "connections_per_second", "300")

@@ -78,7 +78,7 @@ def test_first_operation_that_the_connection_metric_includes_is_not_counted_twic
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
 
 
-def test_cost_of_a_connection_includes_the_first_operation_only_if_the_measured_metric_does() -> None:
+def test_connection_cost_includes_the_first_operation_only_if_its_metric_does() -> None:
     for result, inside in ((transport(), 0), (mongodb(), 1)):
         assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {inside}
 

@@ -33,7 +33,7 @@ def test_number_of_decimals_follows_from_the_width_of_the_interval(half_width: f
         (an_estimate(3.0, 3.0, 3.0, rounds=1), "3.00 ms [one round]"),
     ],
 )
-def test_absolute_change_has_value_unit_and_interval(estimate: Estimate, text: str) -> None:
+def test_absolute_change_has_a_unit_and_an_interval(estimate: Estimate, text: str) -> None:
     assert plain(fmt.absolute(estimate, "ms")) == text
 
 
@@ -47,7 +47,7 @@ def test_absolute_change_has_value_unit_and_interval(estimate: Estimate, text: s
         (an_estimate(1.00001, 0.99999, 1.00003), "0.00 % [0.00, 0.00]"),
     ],
 )
-def test_relative_change_is_a_percentage_or_a_multiple_if_it_is_large(ratio: Estimate, text: str) -> None:
+def test_large_relative_change_is_a_multiple_instead_of_a_percentage(ratio: Estimate, text: str) -> None:
     assert plain(fmt.relative(ratio)) == text
 
 
@@ -61,7 +61,7 @@ def test_relative_change_is_a_percentage_or_a_multiple_if_it_is_large(ratio: Est
     ],
     ids=str,
 )
-def test_bracketed_intervals_are_removed_from_a_sentence_and_no_other_brackets(shown: fmt.Text) -> None:
+def test_only_brackets_with_an_interval_are_removed_from_a_sentence(shown: fmt.Text) -> None:
     assert shown.interval
     assert fmt.without_intervals(f"'a [b, 2]' adds {shown} to x[1, y].") == f"'a [b, 2]' adds {shown.value} to x[1, y]."
 

@@ -46,19 +46,19 @@ def test_answer_about_a_load_on_pooled_connections_names_their_number_and_think_
     assert ("queries a second |" in render_markdown(at_load(load=load))) == (load.think_time is not None)
 
 
-def test_load_of_one_query_per_connection_has_the_time_of_the_first_query_as_a_key_figure() -> None:
+def test_time_of_the_first_query_is_a_key_figure_if_connections_send_only_one() -> None:
     names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
     assert names == [CONNECTION, FIRST_QUERY, CORES]
 
 
-def test_verdict_on_an_overloaded_arm_has_the_load_that_it_served_and_advice() -> None:
+def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     text = spaced(at_load(0.5).summary.verdict)
     assert "cannot carry 300 new connections a second" in text
     assert "It served 150 of the 300 connections a second that arrived; the others waited." in text
     assert "try a load of 120 a second" in text
 
 
-def test_arm_is_not_called_overloaded_if_by_chance_fewer_clients_arrive_than_planned() -> None:
+def test_arm_is_not_called_overloaded_if_fewer_clients_than_planned_arrive() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 
@@ -74,7 +74,7 @@ def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     )
 
 
-def test_load_that_needs_the_whole_machine_is_reported_as_too_high_even_if_all_clients_were_served() -> None:
+def test_load_that_needs_the_whole_machine_is_reported_as_too_high() -> None:
     result = at_load(load=RequestedLoad("490/s", "20"))
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "
@@ -167,7 +167,7 @@ def test_report_of_a_range_of_loads_has_the_capacity_with_and_without_protection
         (20.0, "Plain does not keep the p99 of a query within 10 ms even at 100 connections a second: lower the lower"),
     ],
 )
-def test_capacity_outside_of_the_range_of_loads_is_left_out_with_advice(
+def test_capacity_outside_of_the_range_of_loads_is_replaced_by_advice(
     tmp_path: Path, plain: float, advice: str
 ) -> None:
     result = analyse(fake_sweep(tmp_path / "run", {"plain": plain, "tls": 400.0}))

@@ -126,20 +126,20 @@ def test_page_shows_every_verdict_in_words() -> None:
     assert Counter(chips) == Counter(CHIPS[verdict] for verdict in verdicts.values())
 
 
-def test_page_of_a_run_with_one_round_or_none_is_well_formed_and_has_no_picture() -> None:
+def test_page_of_a_run_with_at_most_one_round_is_well_formed() -> None:
     for text in (drawn(empty()), drawn(result_of(MONGODB, rounds=1))):
         assert not Page(text).wrong
         assert "<figure" not in text
 
 
-def test_page_of_a_run_with_application_metrics_only_has_no_table_or_picture_of_wire_metrics() -> None:
+def test_page_of_a_run_without_wire_metrics_has_no_table_of_wire_metrics() -> None:
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
     only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only
     assert "phase by phase" not in only
 
 
-def test_page_omits_the_sections_on_published_figures_noise_and_cpu_time_if_the_run_has_none() -> None:
+def test_page_omits_sections_for_which_the_run_has_no_data() -> None:
     text = drawn(mongodb(published=None, noise_floor=[], cpu=[]))
     assert "published" not in Page(text).text
     assert "Noise floor" not in text

@@ -133,7 +133,7 @@ def test_picture_for_sharing_has_the_answer_and_is_saved_as_svg_or_png(page: Pag
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_printed_page_has_the_answer_on_its_first_sheet_and_all_sections(chromium: Browser, path: Path) -> None:
+def test_printed_page_has_the_answer_on_its_first_sheet(chromium: Browser, path: Path) -> None:
     # The printable part of an A4 page, in CSS pixels.
     with opened(chromium, path, **size(688, 1024), color_scheme="dark") as page:
         page.emulate_media(media="print")
@@ -145,7 +145,7 @@ def test_printed_page_has_the_answer_on_its_first_sheet_and_all_sections(chromiu
 
 
 @pytest.mark.parametrize("window", [pytest.param(LAPTOP, marks=pytest.mark.slow), PHONE])
-def test_embedded_picture_and_calculator_get_a_frame_of_their_height(
+def test_frame_of_an_embedded_report_is_as_high_as_its_content(
     chromium: Browser, window: tuple[int, int], tmp_path: Path
 ) -> None:
     (tmp_path / "embedded.html").write_text(render_embedded(mongodb()), encoding="utf-8")

@@ -37,7 +37,9 @@ def dots(svg: str) -> list[tuple[float, float]]:
         (0.3, 1.7, 1, [0.5, 1.0, 1.5]),
     ],
 )
-def test_ticks_are_round_and_at_most_as_many_as_allowed(low: float, high: float, most: int, ticks: list[float]) -> None:
+def test_ticks_are_round_numbers_and_at_most_as_many_as_allowed(
+    low: float, high: float, most: int, ticks: list[float]
+) -> None:
     assert Scale(low, high).ticks(most) == pytest.approx(ticks)
 
 
@@ -50,7 +52,7 @@ def test_every_axis_has_at_least_two_ticks(values: list[float], most: int) -> No
     assert all(0 < scale.share(value) < 1 for value in values), "a margin at both ends"
 
 
-def test_scale_can_be_logarithmic_or_run_from_high_to_low() -> None:
+def test_scale_of_an_axis_can_be_logarithmic_or_reversed() -> None:
     assert Scale(1, 100, log).share(10) == pytest.approx(0.5)
     bend = near_zero(0.01, 0.67)
     assert [bend(value) for value in (0, 0.01, 0.1, -0.1)] == pytest.approx([0, 0.67, 1.67, -1.67])
@@ -120,7 +122,7 @@ def test_labels_are_escaped_and_split_into_lines() -> None:
 
 
 @pytest.mark.slow
-def test_report_is_made_without_importing_a_library_that_is_slow_to_import(tmp_path: Path) -> None:
+def test_making_a_report_imports_no_slow_library(tmp_path: Path) -> None:
     code = (
         "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
         "import costof.results, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "

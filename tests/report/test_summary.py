@@ -64,7 +64,7 @@ def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_verdict_gives_a_rate_that_at_least_halved_instead_of_the_cores() -> None:
+def test_verdict_gives_the_rate_instead_of_the_cores_if_the_rate_halved() -> None:
     ratio = Estimate(value=0.4, low=0.39, high=0.41, rounds=9)
     times, cores = [figure("a connection"), figure("a read")], figure(CORES, unit=CORES)
     rate = figure("reads a second", -90.0, unit="per_second", better="higher", ratio=ratio)
@@ -79,12 +79,13 @@ def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes()
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_names_the_round_that_dominates_a_mean_and_gives_the_interval_without_it() -> None:
+def test_answer_gives_the_interval_without_the_round_that_dominates_a_mean() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
         "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean "
-        "difference of a new connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
+        "difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval of the mean "
+        "difference of a new connection would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -121,7 +122,7 @@ def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     assert limited == "limited: after 10 rounds, the effect on a read is unresolved."
 
 
-def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_are_unresolved() -> None:
+def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
     index, rate = Index(mongodb()), {"unit": "per_second", "better": "higher", "ratio": estimate(0.9, 0.01)}
     arms = [
         figure(words, -30.0, verdict, arm, **changes)
@@ -166,7 +167,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives_up_protection(study: str) -> None:
+def test_mitigation_with_plaintext_between_hosts_is_declared_to_give_up_protection(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None
@@ -182,7 +183,7 @@ def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives
     assert not [level for level in declared if not has_open_leg(study, {main: level})]
 
 
-def test_only_a_pool_with_tls_on_both_sides_gives_up_no_protection() -> None:
+def test_only_a_pool_with_tls_on_both_sides_keeps_the_whole_protection() -> None:
     data = result_of("postgres-pooling").sections.mitigations
     assert data is not None
     parts = {each.arm.split("@")[0]: each.gives_up for each in data.mitigations}
@@ -197,7 +198,7 @@ def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driv
     assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
 
 
-def test_lines_below_the_verdict_are_the_same_in_page_picture_markdown_and_terminal() -> None:
+def test_lines_below_the_verdict_are_the_same_in_every_form_of_the_report() -> None:
     result = small(HTTP)
     handout = document(result).handout
     assert handout is not None

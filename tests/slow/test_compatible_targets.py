@@ -136,7 +136,7 @@ def test_mongodb_user_without_roles_is_rejected_before_any_write(
         assert set(client.list_database_names()) == before
 
 
-def test_command_clean_removes_an_empty_database_that_ferretdb_still_lists(
+def test_costof_clean_removes_an_empty_database_that_ferretdb_still_lists(
     ferretdb: RunningServer, tmp_path: Path
 ) -> None:
     name = "costof_20261123_101112_study_0a1b2c"

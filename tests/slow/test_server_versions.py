@@ -57,7 +57,7 @@ def test_arms_of_each_postgres_version_use_a_server_of_this_version() -> None:
         assert lab.describe().versions["postgres"] == "15.15 | 18.1"
 
 
-def test_postgres_accepts_tls_without_a_preceding_request_from_version_17_on() -> None:
+def test_postgres_17_accepts_direct_tls_and_postgres_15_does_not() -> None:
     fetched("postgres@15", "postgres@17")
     settings = ("server_version=15,17", "transport=tls", "negotiation=at-once", "records=100")
     plan = plan_of("postgres-tls", "quick", *settings)
@@ -70,7 +70,7 @@ def test_postgres_accepts_tls_without_a_preceding_request_from_version_17_on() -
         assert "tls_request" not in answer.phases, "no round trip asks for TLS"
 
 
-def test_tunnel_of_an_arm_leads_to_the_mariadb_server_of_the_version_of_the_arm() -> None:
+def test_tunnel_of_an_arm_leads_to_the_mariadb_version_of_the_arm() -> None:
     fetched("mariadb@10.11", "mariadb@11.4")
     settings = ("server_version=10.11,11.4", "transport=plain,tls,ssh-aes256-ctr", "distance=lan", "records=100")
     plan = plan_of("mysql-transport", "quick", *settings)

@@ -27,9 +27,7 @@ def server() -> Iterator[RunningServer]:
         yield server
 
 
-def test_default_commit_levels_are_verified_on_a_target_with_a_standby_and_leave_nothing_behind(
-    server: RunningServer, tmp_path: Path
-) -> None:
+def test_default_commit_levels_are_verified_on_a_target_with_a_standby(server: RunningServer, tmp_path: Path) -> None:
     before = server.places(), server.settings()
     study = small_study(STUDY, tmp_path, operations=300)
     chosen = ["--profile", "quick", "--rounds", "2", "--set", "clients=1,8", "--out", "run"]
@@ -51,7 +49,7 @@ def test_default_commit_levels_are_verified_on_a_target_with_a_standby_and_leave
     assert (server.places(), server.settings()) == before
 
 
-def test_rows_of_a_killed_run_are_removed_by_clean(server: RunningServer, tmp_path: Path, temporary: Path) -> None:
+def test_costof_clean_removes_the_rows_of_a_killed_run(server: RunningServer, tmp_path: Path, temporary: Path) -> None:
     before = server.places()
     run, study = tmp_path / "20261123-101112-study", small_study(STUDY, tmp_path)
     reached = ["--target", server.url("maker")]

@@ -29,9 +29,7 @@ def planned_by_operations(trial: Trial, rounds: int) -> Plan:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_protected_arm_has_the_cost_that_the_relay_adds_and_the_copy_of_the_control_has_none(
-    service: str, tmp_path: Path
-) -> None:
+def test_protected_arm_has_the_cost_that_the_relay_adds(service: str, tmp_path: Path) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
     done = Judged(measure(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))

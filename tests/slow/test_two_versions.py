@@ -127,7 +127,7 @@ def test_run_is_not_resumed_on_another_release_of_its_server(upgraded: Upgraded)
     assert f"its version was {old} and is now {new}" in upgraded.refusal
 
 
-def test_compare_names_the_release_of_each_run(upgraded: Upgraded) -> None:
+def test_costof_compare_names_the_server_release_of_each_run(upgraded: Upgraded) -> None:
     done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
     text = " ".join(done.out.split())
     assert all(version in text for version in upgraded.upgrade.versions)

@@ -52,7 +52,7 @@ def test_adding_a_report_section_needs_one_new_file(tree: Tree, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_added_report_section_passes_the_tests_of_report_sections_with_a_new_result_schema(tree: Tree) -> None:
+def test_added_report_section_passes_the_tests_of_report_sections(tree: Tree) -> None:
     schema = tree.run("python", "-m", "costof.report")
     (tree.root / "docs" / "result.schema.json").write_text(schema)
     tree.run("python", "-m", "pytest", "tests/contract/test_sections.py", "-k", "schema or slices or names_and_orders")

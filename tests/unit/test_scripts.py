@@ -193,7 +193,7 @@ def test_release_check_reports_a_wrong_tag_and_missing_files(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
-def test_release_check_reports_an_engine_of_another_architecture_and_with_foreign_libraries() -> None:
+def test_release_check_reports_an_engine_that_users_could_not_run() -> None:
     errors = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert errors[0] == "is not for aarch64"
     assert any("libssl.so.3" in problem for problem in errors), "the engine of `make setup` links the system's OpenSSL"

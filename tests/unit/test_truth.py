@@ -223,7 +223,7 @@ def test_coverage_and_verdicts_are_computed_without_copies_of_the_control() -> N
     assert case.error == pytest.approx(0.01)
 
 
-def test_share_of_noticed_costs_excludes_runs_whose_slowest_queries_were_not_analysed() -> None:
+def test_share_of_detected_costs_excludes_runs_whose_slowest_queries_were_not_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no field `tail_told`, as if its slowest queries had not been analysed.
@@ -329,7 +329,7 @@ def test_share_of_resolved_effects_in_quick_runs_counts_only_large_effects() -> 
     assert profile.resolved == Proportion(1, 2)
 
 
-def test_identical_commands_that_a_tool_calls_different_are_counted() -> None:
+def test_wrong_verdicts_of_each_tool_about_identical_commands_are_counted() -> None:
     pairs = [
         pair(0, Verdict.COSTS, 1.02, 0.05),
         pair(1, Verdict.NO_DIFFERENCE, 1.06, 0.05),

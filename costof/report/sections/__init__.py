@@ -48,7 +48,7 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return the changes that this section makes to the answer's sentences about costs, such as arms to leave out.
+        """Return how this section changes the answer's sentences about costs, such as which arms they leave out.
 
         The section `costs` writes these sentences.
         """

@@ -14,8 +14,8 @@ from costof.results.models import Core, Effect
 from costof.results.run import Run
 
 NOTE = (
-    "These figures cover all requests of the run and are counted as by ab: a request on an open connection has a "
-    "connect time of 0. ab prints no intervals; costof adds the effect, with its interval."
+    "The figures in this section cover all requests of the run and are counted as by ab: a request on an open "
+    "connection has a connect time of 0. ab prints no intervals; costof adds the effect, with its interval."
 )
 RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]

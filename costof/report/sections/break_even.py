@@ -26,7 +26,7 @@ SHARES = (0.05, 0.01)
 
 
 class SavingsLimit(Model):
-    """The number of operations per connection below which the arm takes less time than the control."""
+    """The limit of an arm's savings: with fewer operations per connection, the arm takes less time than the control."""
 
     operations: Finite
     low: Finite
@@ -34,7 +34,7 @@ class SavingsLimit(Model):
 
 
 class Point(Model):
-    """The number of operations per connection from which the arm costs less than `share` of the control's time."""
+    """A break-even point: with more operations per connection, the arm adds less than `share` of the control's time."""
 
     view: str
     arm: str
@@ -138,17 +138,17 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
             ]
             shown = [(arm, point) for arm, point in points if not many or point.share == largest]
             if shown:
-                first, *rest = _clauses(shown)
                 label = arms_of_protection[0].label
-                texts = [first.format(f"{words}: {label}" if words else label), *(each.format("It") for each in rest)]
+                subject = f"{words}: {label}" if words else label
+                texts = [clause.format(subject) for clause in _clauses(shown)]
                 yield " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     """Return clauses such as '{} costs less than 5 % from 52 queries a connection upwards [48, 57]'.
 
-    All clauses are about one protection, and '{}' stands for its name. Further clauses name the contexts without a
-    break-even point: those in which the protection always costs more, always saves time, or where this run cannot tell.
+    All clauses are about one protection, and '{}' stands for its name. For contexts (such as distances) without a
+    break-even point, a clause says why: the protection always costs more, always saves time, or this run cannot tell.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -225,10 +225,10 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""The metrics whose curves are drawn, as (phase, end of the metric's name), such as ('operation', 'reused_query').
+"""How to find the metrics whose curves are drawn, as pairs such as ('operation', 'reused_query').
 
-A metric fits a pair if it has the pair's phase, or if its name ends with the pair's second text (metrics measured in an
-application have other phases). If metrics fit several pairs, only those of the first of these pairs are drawn.
+A metric fits a pair if its phase is the first text, or if its name ends with the second text, because metrics measured
+in an application have other phases. The earlier pairs are preferred.
 """
 MOST_NUMBERS = 2
 """In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""
@@ -237,7 +237,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of an arm on two times: that of a connection with its first operation, and that of a later operation.
+    """What an arm adds to the time of a connection with its first operation, and to the time of a later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """
@@ -250,12 +250,11 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the share of time that the arm adds to a connection with a first and `operations` later operations.
+        """Return the share of time that the arm adds to a connection with 1 + `operations` operations.
 
-        The result is (value, low, high): 0.05 is 5 % more time, and low and high are the ends of the interval.
-
-        The errors of the two effects are assumed to be independent. The break-even points (the dots in the picture) do
-        not need this assumption, because they are computed from the rounds.
+        The result is (value, low, high): 0.05 is 5 % more time, and low and high are the ends of the interval. The
+        interval assumes that the errors of the two effects are independent. Break-even points (the dots in the picture)
+        do not need this assumption.
         """
         first, each = self.connection.difference, self.operation.difference
         base = self.connection.control_value + operations * self.operation.control_value

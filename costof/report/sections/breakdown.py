@@ -1,9 +1,9 @@
 """Breakdown: how much CPU time a gateway, and then each protection, adds in each process that serves an operation.
 
-The first step goes from the arm without the gateway to the control, whose gateway encrypts nothing. The other steps go
-from the control to each protected arm. Each step has one part for each process: the CPU time that the step adds in this
-process. The share of a part is its added CPU time divided by that of all parts, with Fieller's interval. If workers and
-cores are always busy, added CPU time lowers the throughput.
+The first step is from the arm without the gateway to the control, whose gateway does not encrypt. Each other step is
+from the control to a protected arm. A step has one part for each process: the CPU time that the step adds in this
+process. The share of a part is its added CPU time divided by the sum over all parts, with Fieller's interval. Added CPU
+time matters because it lowers the throughput if all cores are busy.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: a metric that gets worse, and the costs that explain why.
+    """The table `[sections.breakdown]` of a study: a metric to explain, and the costs that explain it.
 
-    The costs are, for example, the CPU time that an operation needs in each process.
+    For example, the CPU time that an operation needs in each process explains why the throughput is lower.
     """
 
     metric: str = Field(description="The metric whose loss is explained.")
@@ -182,7 +182,8 @@ def _sentence(index: Index, step: Step) -> str:
         change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
     start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
     if total.low <= 0 <= total.high:
-        return f"{start} The step's effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
+        amount = fmt.absolute(total, unit, signed=True)
+        return f"{start} The effect of {step.label} on {step.what} is unresolved: {amount}."
     # Show amounts and not shares, because a share can exceed 100 % or be negative.
     resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
@@ -190,7 +191,8 @@ def _sentence(index: Index, step: Step) -> str:
     texts = [fmt.listed(amounts)] if amounts else []
     texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
     verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
-    return f"{start} It {verb} {fmt.absolute(size, unit)} of {step.what}: {'; '.join(texts)}."
+    what = f"{verb} {fmt.absolute(size, unit)} of {step.what}"
+    return f"{start} {fmt.capital(step.label)} {what}: {'; '.join(texts)}."
 
 
 def _table(index: Index, context: Context, steps: list[Step]) -> Table:

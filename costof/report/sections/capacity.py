@@ -49,9 +49,9 @@ HOW_TO_READ = (
 
 
 class Curve(Model):
-    """One point of an arm's latency curve: the arm's percentiles at one rate.
+    """The percentiles of an arm's latency at one rate: a single point of the arm's curve.
 
-    The percentiles are computed from all slices at about this rate, including slices of the warm-up.
+    They are computed from all slices (measured windows) at about this rate, including slices of the warm-up.
     """
 
     per_second: Finite
@@ -262,7 +262,8 @@ def _difference(index: Index, verdict: Verdict, ratio: Estimate) -> str:
 def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
     """Return why an arm cannot be compared with its control, and advice; None if it can.
 
-    A capacity may be outside of the sweep's range, or the rounds may be too few or too disturbed to find it.
+    The capacity of the arm or its control may be unknown: it is outside of the sweep's range of loads, or the run has
+    too few or too disturbed rounds.
     """
     if index.effect(CAPACITY, arm.name) is not None:
         return None

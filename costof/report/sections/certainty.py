@@ -18,11 +18,11 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. CROWDED_ROW_HEIGHT is for runs with several contexts (such as distances) and more than
-three rows in a panel."""
+"""Heights of a row in pixels. The second is for runs with several contexts (such as distances) and more than three rows
+in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""The curves end at this share of operations: an axis up to the slowest operation would squeeze them together."""
+"""The curves of latencies end at this share of operations, because an axis up to the slowest one would squeeze them."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
     "The height is the share of operations that took at most the time on the axis. Its scale spreads out the slowest "
@@ -67,8 +67,8 @@ def _scope(index: Index) -> str:
     library = index.core.environment.get("TLS library")
     client = f" and for a client with {library}" if library else ""
     return (
-        f"Figures in milliseconds and cores hold only for this machine{client}. Elsewhere, expect roughly the same "
-        f"ratios{exact}."
+        f"Figures in milliseconds and cores hold only for this machine{client}. On other machines, expect roughly the "
+        f"same ratios{exact}."
     )
 
 

@@ -39,8 +39,8 @@ class ChecksSection(Section[None, list[Check]]):
 def _verified(run: Run, core: Core) -> Check:
     """Check that there is evidence of what each arm used, such as the TLS version that was negotiated.
 
-    Clients and servers report evidence before and after every slice. For commands, the evidence is the output of
-    further commands (`proof`) that the study defines. Commands without a `proof` are not checked.
+    Clients and servers report evidence before and after every slice. If the client is a command, the evidence is the
+    output of another command (`proof`) in the study's file. Without a `proof`, nothing is checked.
     """
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
@@ -81,9 +81,9 @@ def _quiet(run: Run) -> Check:
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
     disturbers = []
     if usual > NEIGHBOURS_WORTH_A_WORD:
-        disturbers.append(f"other programs{_own_servers(run)} used {fmt.percent(usual)} of its CPU time")
+        disturbers.append(f"other programs{_own_servers(run)} used {fmt.percent(usual)} of the machine's CPU time")
     if steal > STEAL_WORTH_A_WORD:
-        disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
+        disturbers.append(f"the hypervisor took {fmt.percent(steal)} of the machine's CPU time")
     disturbed = _disturbed_rounds(run)
     if disturbers:
         rounds = f"; {': '.join(disturbed)}" if disturbed is not None else ""
@@ -113,7 +113,7 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
     if highest <= usual + LEAST_SHARE:
         return words, "its clock jumped"
     most = "up to " if len(disturbed) > 1 else ""
-    return words, f"other programs or the hypervisor used {most}{fmt.percent(highest)} of its CPU time"
+    return words, f"other programs or the hypervisor used {most}{fmt.percent(highest)} of the machine's CPU time"
 
 
 def _own_servers(run: Run) -> str:
@@ -149,7 +149,7 @@ def _client(run: Run, core: Core) -> Check:
     return Check(
         passed=False,
         label="load generator may be the limit",
-        detail=f"{names} may be too low (its core was nearly full)",
+        detail=f"{names} may be too low (the load generator's core was nearly full)",
         doubt="the load generator's core was nearly full",
         metrics=[metric.name for metric in rates],
     )

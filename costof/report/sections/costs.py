@@ -14,12 +14,14 @@ from costof import format as fmt
 from costof.report.blocks import (
     FILES,
     HTML,
+    MARKDOWN,
     TERMINAL,
     TEXT,
     Block,
     Bullets,
     Cell,
     Column,
+    Heading,
     Media,
     Paragraph,
     Part,
@@ -28,14 +30,15 @@ from costof.report.blocks import (
 )
 from costof.report.key_figures import KeyFigure, of_effect, uneven_lines
 from costof.report.sections import Section, sentences
-from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
+from costof.results.index import VIEWS, Context, Index, hidden_by_noise, unresolved_by_correction, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
-    " In rows where this mean clearly differs from the quotient of the two values in the row, the quotient is shown."
+    " In rows where the mean of the ratios clearly differs from the quotient of the two values in the row, the "
+    "quotient is shown."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -53,7 +56,7 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 NOISE_FLOOR_ORDER = 90
 #: A sentence about a metric has at most this many clauses.
 MOST_CLAUSES = 2
-#: Matches the beginning of a clause of `_clause`, up to what differs between metrics with the same verdict.
+#: Matches the verb at the beginning of a clause, so that several clauses with the same verb can share it.
 VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
@@ -100,16 +103,18 @@ class CostsSection(Section[None, None]):
                 [
                     f"Brackets: 95 % confidence interval over {index.unit}s.",
                     f"Relative: mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
-                    *([published.cited] if published else []),
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
             more = f" The full report has all metrics {other}." if index.many_contexts else ""
-            note = f"{legend} Published figures are only for comparison." if published else legend
-            yield Paragraph(note, "note", media=FILES)
-            yield Paragraph(legend + more, "note", media=TERMINAL)
+            yield Paragraph(legend, "note", media=FILES)
+            cited = f" {published.cited}" if published else ""
+            yield Paragraph(legend + cited + more, "note", media=TERMINAL)
         if note := side_effects_note(shown):
             yield Paragraph(note, "note")
+        if shown and published:
+            yield Heading("Published figures", media=MARKDOWN)
+            yield Paragraph(f"{published.cited} Published figures are only for comparison.", "note", media=FILES)
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
@@ -126,7 +131,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """The effects of one protection on one metric in all contexts (such as distances), the nearest first."""
+    """The effects of one protection on one metric, in all contexts (such as distances) from the nearest on."""
 
     view: str
     metric: Metric
@@ -147,11 +152,11 @@ class Line(NamedTuple):
 def statements(index: Index) -> list[Sentence]:
     """Return the sentences about each arm's costs, on the wire and in the application.
 
-    Each is a main sentence (`answer`) or a detail. If there are many, only the most important ones are main sentences.
-    There are two exceptions:
+    Each sentence is a main sentence (`answer`) or a detail:
 
     - If a section names a reference arm (`Lead.reference`), the main sentences are those about this arm.
-    - If another section begins the answer (`Lead.leads`), all sentences here are details.
+    - If another section begins the answer (`Lead.leads`), all sentences are details.
+    - Otherwise, the most important sentences are main sentences. If there are few sentences, all are main sentences.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -192,8 +197,9 @@ def _lines(index: Index) -> list[Line]:
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     """Return sentences about the first headline metric on the wire and about the first one in the application.
 
-    If there are more than `MOST_HEADLINES`, return only those on the wire. If these are still too many, return only the
-    sentences about the most expensive and the cheapest protection.
+    There is a sentence for each protection. If there are more than `MOST_HEADLINES` sentences, return only those on the
+    wire. If there are more than `MOST_HEADLINES` on the wire, return only those about the most expensive and the
+    cheapest protection.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -231,13 +237,25 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _noise(line: Line) -> str:
-    """Return a sentence about those effects that are no larger than the noise of this run; '' if there are none."""
+    """Return why effects are unresolved although their intervals exclude 0; '' if there are none.
+
+    Either identical copies of the control differ by as much, or the verdict is corrected for several effects.
+    """
     hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
-    if not hidden:
-        return ""
-    unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
-    because = "That is unresolved because identical" if unresolved else "Identical"
-    return f" {because} copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+    texts = []
+    if hidden:
+        unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
+        where, differ = f"'{line.metric.label}'{_places(hidden)}", "identical copies of the control differ as much"
+        unclear = f" The effect of {line.label} on {where} is unresolved because {differ}."
+        texts.append(unclear if unresolved else f" {fmt.capital(differ)} in {where}.")
+    corrected = [(arm, effect) for arm, effect in line.effects if unresolved_by_correction(effect)]
+    if corrected:
+        texts.append(
+            f" The effect of {line.label} on '{line.metric.label}'{_places(corrected)} is unresolved although its "
+            "interval excludes 0, because verdicts, which are corrected for the number of effects, are stricter than "
+            "single intervals."
+        )
+    return "".join(texts)
 
 
 def _clauses(line: Line) -> str:
@@ -332,9 +350,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the metrics that no line in `shown` is about.
+    """Return a sentence about the largest cost in all metrics that the lines in `shown` do not cover.
 
-    Return None if `rest` has no lines with such metrics.
+    Return None if the lines in `rest` do not cover any further metrics.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
@@ -352,7 +370,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    return f"{sentence(most, lines).rstrip('.')}, the largest cost in {names}{tail}."
+    return f"{sentence(most, lines).rstrip('.')}, the largest measured cost in {names}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
@@ -512,7 +530,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS costs or saves time in a phase of the connection that TLS itself does not change.
 
-    These are the phases before TLS begins. A shorter time in the first phase after TLS counts too.
+    This is true for costs and savings in the phases before TLS begins, and for savings in the first phase after TLS.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
@@ -528,8 +546,8 @@ def _two_digits(value: float, decimals: int) -> int:
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
     """Yield a row for each figure from the literature, to compare it with the measured figure.
 
-    If `together` is true and there are several figures, all of them with a ratio, yield a single row with the lowest
-    and the highest ratio.
+    If `together` is true, yield a single row with the lowest and the highest ratio instead. This needs several figures,
+    each with a ratio.
     """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):

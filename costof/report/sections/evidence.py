@@ -55,8 +55,9 @@ class EvidenceSection(Section[None, None]):
             title = f"Links: configured and measured{' in the last start' if index.core.starts else ''}"
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
-            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with "
-            f"{index.label_at(error.arm)}; the first: {error.detail}"
+            f"{fmt.plural(error.count, 'operation')} of '{index.workload_label(error.workload)}' with "
+            f"{index.label_at(error.arm)} failed ({error.error_class}), warm-up included; the first error: "
+            f"{error.detail}"
             for error in index.core.errors
         ]
         yield Heading("Errors", media=FILES if errors else HTML)

@@ -21,15 +21,16 @@ PHASE, VERSION = "tls", "TLSv1.3"
 #: The round trips of a full handshake of TLS 1.3 (RFC 8446, section 2).
 ROUND_TRIPS = 1
 SENTENCE = (
-    "{arms}: the TLS handshake takes {trips} instead of 1. The server does not accept the key-exchange group that the "
-    "client offers first, and asks the client to try again with {group} (HelloRetryRequest). A server that accepts "
-    "the first group (X25519 for most clients) saves one round trip of each new connection."
+    "With {arms}, the TLS handshake takes {trips} instead of the 1 that TLS 1.3 needs. The server does not accept the "
+    "key-exchange group that the client offers first, and asks the client to try again with {group} "
+    "(HelloRetryRequest). A server that accepts the first group (X25519 for most clients) saves one round trip of each "
+    "new connection."
 )
 
 MOST_OFFER = "X25519"
 USUAL_FIRST = f"the key exchange {MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-#: The advice names the clients too, because not every server can be changed: PostgreSQL before version 18, for example,
+#: The advice is also for clients, because not every server can be changed. For example, PostgreSQL before version 18
 #: accepts only one group.
 ADVICE = (
     "A new TLS connection needs 1 round trip fewer if the server accepts {offered}, or if clients offer {groups} first."

@@ -178,8 +178,8 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # Hosts are compared by the mean time of the metric's phase, even if the metric is a rate, so a higher number is
-        # worse. Only figures that a command reports are compared as they are, and may be rates.
+        # Compare hosts by the mean time of the metric's phase, even if the metric is a rate. So a higher number is
+        # worse. Figures that a command reports are exceptions: they are compared directly, and may be rates.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
@@ -241,7 +241,10 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host's part. Only its counts, means and rates are correct."""
+    """Return the slice's answer without this host's part.
+
+    Only counts, means and rates are correct. Other figures, such as histograms, still include the host.
+    """
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -30,11 +30,12 @@ SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
     "In each round, a slice (measured window) of the arm is compared with one of the control and one of the control's "
-    "copy. A slice is outlying if its median operation is more than two robust standard deviations, and more than "
-    "10 %, worse than in both other slices. A randomization test decides whether the arm's slices are outlying more "
-    "often and farther than those of the control and its copy. An operation is slow if it takes longer than the median "
-    "of its slice by more than half of that median, and by more than half of the control's median. A t-test by {unit} "
-    "compares the share of slow operations with the control and its copy."
+    "copy. Each slice's median operation is divided by the median of its arm. A slice is outlying if this ratio is "
+    "worse than the mean of the round's other two by more than two robust standard deviations and by more than 10 %. "
+    "A randomization test decides whether the arm's slices are outlying more often and farther than those of the "
+    "control and its copy. An operation is slow if it takes longer than the median of its slice by more than half of "
+    "that median, and by more than half of the control's median. A t-test by {unit} compares the share of slow "
+    "operations with the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
@@ -138,9 +139,9 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
     """Return, by arm, the logarithm of each slice's figure, for the rounds in which all arms have a figure.
 
-    The figure of a slice is the median time of its operations, which a stall of the machine hardly changes. If the
-    metric has only one figure for each slice, such as a rate, this figure is used. The sign is chosen so that a higher
-    number means a higher cost. Return None if a figure is 0.
+    The figure of a slice is the median time of its operations, because a stall of the machine hardly changes it. If the
+    metric has only one figure for each slice, such as a rate, this figure is used. Logarithms of rates are negated, so
+    that a higher number always means a higher cost. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
@@ -181,30 +182,34 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
-        f"(measured windows), '{metric.label}' {worse} of the other slices. With the control and its copy, this was so "
-        f"in {each.usual} of {each.usual_of}."
+        f"(measured windows), '{metric.label}' {worse} of the other slices. The control and its copy had "
+        f"{fmt.plural(each.usual, 'such outlying slice')} of {each.usual_of}."
     )
     if effect is None:
         return text
     mean, usual = (
         fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
     )
-    return f"{text} On average the difference from the control is {mean}, in a typical round {usual}."
+    return (
+        f"{text} The difference of {index.label_at(each.arm)} from the control in '{metric.label}' is {mean} on "
+        f"average and {usual} in a typical round."
+    )
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
-    metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
+    metric, effect, label = index.metrics[each.metric], index.effect(each.metric, each.arm), index.label_at(each.arm)
     text = (
-        f"{fmt.capital(index.label_at(each.arm))} slows some operations of '{metric.label}' far more than others. "
-        f"{fmt.percent(each.share)} of all operations take at least 1.5 times as long as the median, compared with "
-        f"{fmt.percent(each.usual)} with the control and its copy."
+        f"{fmt.capital(label)} slows some operations of '{metric.label}' far more than others. With {label}, "
+        f"{fmt.percent(each.share)} of all operations of '{metric.label}' take at least 1.5 times as long as the "
+        f"median, compared with {fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:
         return text
     is_more = effect.difference.value > 0
     size = effect.difference if is_more else effect.difference.through(neg)
     than = "higher than" if is_more else "lower than"
-    return f"{text} The mean of '{metric.label}' is {fmt.absolute(size, effect.unit)} {than} the control's."
+    amount = fmt.absolute(size, effect.unit)
+    return f"{text} With {label}, the mean of '{metric.label}' is {amount} {than} with the control."
 
 
 SECTION = IntermittentSection()

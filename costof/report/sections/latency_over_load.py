@@ -30,8 +30,8 @@ from costof.study.several_loads import LOAD, in_words, rate_in_words, unit_in_wo
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: A percentile is shown if at least this many operations are beyond it. Five operations are enough, because readers
-#: recognize an outlier by comparing it with the percentiles at the next lower and the next higher load.
+#: A percentile is shown if at least this many operations took longer. Five are enough here, although the percentile is
+#: then uncertain: readers can compare it with the percentiles at the neighbouring loads.
 FEWEST_BEYOND = 5
 METHOD = (
     "Each round measures each variant at each load, in random order. A cost is the difference between a variant and "
@@ -246,7 +246,7 @@ def _of(data: LatencyOverLoad, metric: str, arm: str) -> dict[str, float]:
 
 
 def _series(index: Index, data: LatencyOverLoad, metric: Metric, group: Group, what: str) -> list[tuple[Arm, Series]]:
-    """Return the curve of each protection: a percentile such as 'p99', or the 'mean', over the load."""
+    """Return the curve of each protection over the load. `what` is the figure to show, such as 'p99' or 'mean'."""
     curves: dict[str, tuple[Arm, list[tuple[float, float]]]] = {}
     for arm in (index.arm(name) for name in group.arms):
         if arm is None:
@@ -258,7 +258,7 @@ def _series(index: Index, data: LatencyOverLoad, metric: Metric, group: Group, w
 
 
 def _known(data: LatencyOverLoad, metric: Metric, group: Group) -> list[str]:
-    """Return the names of the percentiles that any arm of the group has, such as 'p50'; ['mean'] if none has any."""
+    """Return the names of the known percentiles, such as ['p50', 'p99']; ['mean'] if no percentile is known."""
     names = dict.fromkeys(name for arm in group.arms for name in _of(data, metric.name, arm))
     return sorted(names, key=lambda name: float(name[1:])) or ["mean"]
 

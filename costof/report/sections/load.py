@@ -197,16 +197,16 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
 
 
 def _seconds(record: SliceRecord) -> dict[str, float]:
-    """Return the CPU seconds of a slice by role, without the lab's simulated links."""
+    """Return the CPU seconds of a slice by role. The role that simulates the lab's network links is left out."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
     return seconds | {role: used for role, used in record.server_cpu_seconds.items() if role != LINK_ROLE}
 
 
 def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores that these roles used together, by round.
+    """Return how many cores these roles (such as 'server') used together, by round.
 
-    They are computed for the requested rate or, if there is none, for the measured rate. A role without a reading
-    counts as 0. A slice that has readings of none of these roles is left out.
+    Cores = CPU seconds of an operation × the requested rate (or the measured rate, if no rate was requested). A role
+    without a reading counts as 0. A slice without any readings of these roles is left out.
     """
     cores = {}
     for record in records:
@@ -250,8 +250,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
             words, of = f"cores of the {each.name}", each.available
-            # The cores of a single role are its CPU time × the load. So they get the verdict on this CPU time. A
-            # separate verdict on the cores could contradict it.
+            # The cores of a single role are its CPU time × the load. So they get the same verdict as this CPU time,
+            # because two separate verdicts could contradict each other.
             metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
             judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
@@ -375,8 +375,8 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
         ("the client", carried.client_cores_needed),
         ("the lab's simulated links", carried.link_cores_needed),
     )
-    # The sentence ends with a share of this machine's cores. The client comes after the servers, next to this share,
-    # because the share is the client's alone if the servers run on other machines.
+    # The sentence ends with a share of this machine's cores. If the servers run on other machines, this is the share of
+    # the client alone. So name the client last, next to the share.
     known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
     if not known:
         return ""

@@ -25,8 +25,9 @@ USUAL_RATE = 1_000.0
 DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0
 NOTE = (
-    "Time until the log alone has filled {disk}, if nothing removes or compresses it. For another disk and rate: bytes "
-    "of the disk / (operations a second × bytes of log an operation) = seconds."
+    "Each time is how long it takes until the log alone has filled {disk}, if nothing removes or compresses the log. "
+    "For another disk or rate, the time in seconds is the bytes of the disk ÷ (operations a second × bytes of log an "
+    "operation)."
 )
 
 
@@ -82,7 +83,8 @@ class LogVolumeSection(Section[None, LogVolume]):
         rates = [f"at {fmt.number(rate)}/s" for rate in data.per_second]
         disk = fmt.bytes_text(DISK_BYTES)
         columns = [Column("variant", "text"), Column("log an operation"), *map(Column, rates)]
-        yield Table(columns, rows, f"Log an operation, and time until it fills {disk}", group="workload")
+        title = f"Bytes of log for each operation, and time until the log fills {disk}"
+        yield Table(columns, rows, title, group="workload")
         yield Paragraph(NOTE.format(disk=disk), "note")
 
 

@@ -21,9 +21,10 @@ from costof.statistics.estimate import Estimate
 CLIENTS = 10_000
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
-    "After the last round, each variant opened idle connections in {steps} steps{servers}. They all stayed open. Each "
-    "connection logged in and performed one operation. Memory of a connection: the growth of the servers' memory in a "
-    "step divided by the connections opened in it; mean over all steps but the first {lead_in}, with its 95 % interval."
+    "After the last round, each variant opened idle connections in {steps} steps{servers}. All idle connections "
+    "stayed open. Before a connection was idle, it performed one operation, after a login if the server has one. "
+    "Memory of a connection: the growth of the servers' memory in a step divided by the connections opened in it; mean "
+    "over all steps but the first {lead_in}, with its 95 % interval."
 )
 FRESH = ", on servers that were started for it"
 TURNS = (

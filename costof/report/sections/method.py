@@ -39,12 +39,13 @@ def _method(index: Index) -> list[str]:
         "each arm follows every other arm equally often.",
         f"An effect is the mean over {index.unit}s of the difference between arm and control; a relative effect is the "
         f"geometric mean of the {index.unit}s' ratios. The 95 % interval is computed from the {index.unit}s, not from "
-        "single operations; its variance is partly pooled over the arms of a metric.",
+        "single operations; the variance of an effect is partly pooled over the arms of a metric.",
         "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
         "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
         "zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
-        "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell.",
+        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell none of these, and "
+        "neither that the effect is a cost or a saving.",
     ]
     if core.starts:
         lines.append(
@@ -53,33 +54,35 @@ def _method(index: Index) -> list[str]:
             "start: the mean of its rounds."
         )
     if shortened := [
-        f"{_workload(index, name)} {fmt.share(round(share, 2))}"
+        f"{fmt.share(round(share, 2))} for {_workload(index, name)}"
         for name, share in core.slice_shares.items()
         if share < 1
     ]:
+        shortened[0] = shortened[0].replace(" for ", " of the planned time for ", 1)
         lines.append(
-            "Slices were shortened after the warm-up, so that the budget is enough for more rounds. Their length, as a "
-            f"share of the planned length: {', '.join(shortened)}."
+            "After the warm-up, the measured windows were shortened, so that the budget is enough for more rounds. "
+            f"Each shortened window took {fmt.listed(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(
-            f"Hosts started each slice together. Their first operations were within "
+            f"Hosts started each slice together. The hosts' first operations were within "
             f"{fmt.milliseconds(starts.median_ms)} of each other (median of {fmt.plural(starts.slices, 'slice')}; p99 "
             f"{fmt.milliseconds(starts.p99_ms)}, maximum {fmt.milliseconds(starts.max_ms)}), with a clock error of at "
-            f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. It was "
-            "discarded if a host was late again, or if the hosts measured together for less than 95 % of it."
+            f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. The "
+            "slice was discarded if a host was late again, or if the hosts measured together for less than 95 % of it."
         )
     if core.resolved_early and core.budget_seconds:
         lines.append(
             f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every headline effect had "
-            "a verdict. For narrower intervals use --precision."
+            "a verdict. A run with --precision measures longer, until its intervals are narrow enough."
         )
     elif core.target_precision is not None:
         length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""
         lines.append(
             f"The run was set to end when every headline effect was known to within "
-            f"{fmt.share(core.target_precision)}, or at the end of its budget{length}. If precision ends a run, its "
-            "intervals contain the true cost in at least 93 of 100 runs."
+            f"{fmt.share(core.target_precision)}, or at the end of its budget{length}. If a run ends because its "
+            "intervals are narrow enough (--precision), the intervals contain the true cost in at least 93 of 100 such "
+            "runs."
         )
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"
@@ -88,7 +91,7 @@ def _method(index: Index) -> list[str]:
         lines.append(
             "The run was continued after its end (--resume), when its verdicts were known. So verdicts are stricter, "
             f"and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those of a run that ends "
-            "once. They contain the true cost in at least 93 of 100 such runs."
+            "once. These wider intervals contain the true cost in at least 93 of 100 such runs."
         )
     return lines
 

@@ -1,9 +1,9 @@
 """Mitigations: the share of a protection's cost that one change of a setting recovers, such as another type of key.
 
-A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
-level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
-the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that a
-mitigation recovers has Fieller's interval (`statistics/intervals.py`).
+A factor is a setting, such as the type of key, and its levels are the values of the setting. The reference is the
+protected arm with the first level of every factor. A mitigation is an arm that differs from the reference in one level.
+The gain of a mitigation is its figure divided by the reference's figure, paired by round. The recovered share of the
+cost has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -49,16 +49,19 @@ GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
     "Gain: the protection with the mitigation compared with the protection without it, round by round. Recovered "
-    "share: this gain divided by the loss{loss}, with its 95 % interval (Fieller). Above 100 %, the mitigation gains "
-    "more than this loss."
+    "share: the gain of a mitigation divided by {loss}, with its 95 % interval (Fieller). A recovered share above "
+    "100 % means that the mitigation gains more than {loss}."
 )
 HOW_TO_READ = (
-    "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss{loss}; above it, "
-    "the mitigation gains more than this loss; below 0 %, it adds to the cost."
+    "Points show the recovered share of the loss, lines its 95 % interval. 100 % stands for {loss}; above 100 %, the "
+    "mitigation gains more; below 0 %, the mitigation adds to the cost."
 )
 ALL = 1.0
 INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
 ROW_HEIGHT = 40
+#: Sentences put a mitigation's label in quotes if it begins with one of these words, because it would read as a part of
+#: the sentence.
+QUOTED = ("for ", "no ", "only ", "with ", "without ", "on ", "at ")
 
 
 class Spec(Model):
@@ -200,7 +203,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         if shares:
             caption = [
                 HOW_TO_READ.format(loss=loss),
-                *(f"{fmt.capital(each.label)} {_recovers(each, share)}." for each, share in shares),
+                *(f"{fmt.capital(_subject(each))} {_recovers(each, share)}." for each, share in shares),
             ]
             title = "What each mitigation recovers"
             yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
@@ -263,7 +266,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # If the reference lacks a factor, such as a pool's size, the factor's first level counts as unchanged.
+        # If the reference has no level of a factor, such as a pool's size, assume that it has the factor's first level.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
@@ -285,8 +288,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # Judge the change from the arm with the mitigation to the reference without it. So the verdict "costs" means
-        # that the mitigation helps. `INVERSE` then swaps "costs" and "saves".
+        # Compute the verdict on removing the mitigation: the reference is compared with the mitigated arm. "Costs" then
+        # means that the mitigation helps. Below, `INVERSE` swaps "costs" and "saves".
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -341,11 +344,11 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
     keeping = [each for each in data.protecting if not each.gives_up]
-    which = "another" if keeping else "one"
+    which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
-    by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}
+    by_verdict = {verdict: [_subject(each) for each in keeping if each.verdict is verdict] for verdict in Verdict}
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
         return f"this run cannot tell what {fmt.listed(unresolved)} {_verb(unresolved, 'save')}{other}."
     clauses = []
@@ -374,23 +377,28 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        without = f" ({fmt.number(on_arm.control_value)} without the protection)" if on_arm is not None else ""
+        changed = " and the same change" if data.reference_levels.get(best.factor) else ""
+        control = f"'{index.label(data.control)}'{changed}"
+        without = f" ({fmt.number(on_arm.control_value)} with {control})" if on_arm is not None else ""
         share = _share_of_loss(data, best)
-        return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}{share}"
+        return (
+            f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
+            f"{fmt.number(after)}{without}{share}"
+        )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
-        return f"{best.label} saves {saved} of {words}"
-    lost = fmt.absolute(loss.difference, metric.unit).value
+        return f"{_subject(best)} saves {saved} of {words}"
+    added = f"the {fmt.absolute(loss.difference, metric.unit).value} that {index.label(data.reference)} adds to {words}"
     if before - after >= loss.difference.value:
-        return f"{best.label} saves {saved}, more than the {lost} added to {words}"
-    return f"{best.label} saves {saved} of the {lost} added to {words}"
+        return f"{_subject(best)} saves {saved}, more than {added}"
+    return f"{_subject(best)} saves {saved} of {added}"
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
     by_verdict = {verdict: [each for each in data.protecting if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
     texts, without_gain = [text.removesuffix(".") for text in remaining(index, data)], []
-    metric = f"'{index.metric_label(data.metric)}'"
+    metric = _metric(index, data)
     if helping:
         protection = index.label(data.reference)
         compared = f"compared with {protection}"
@@ -398,36 +406,39 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
-                clause = f"{each.label} {improves} {metric} by {_improvement(index, data, each)}"
+                clause = f"{_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
                 loses = "takes from" if _is_rate(index, data) else "adds to"
                 cost = f"what {protection} {loses} {metric}{_at_reference(data, each)}"
                 whole = round(each.recovered.value, 2) >= ALL
-                clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
+                clause = f"{_subject(each)} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
                 is_first = not any(compared in clause for clause in clauses)
                 reference = f"{compared}{_at_reference(data, each)}"
-                what = f"{reference}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
-                clause = f"{what} by {_improvement(index, data, each)}"
+                what = f"{_subject(each)} {improves} {metric if is_first else 'it'}"
+                clause = f"{f'{reference}, ' if is_first else ''}{what} by {_improvement(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
-    if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
+    if idle := [_subject(each) for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
-        more = [f"{each.label} adds to the cost ({metric} {_gain(index, data, each)})" for each in harmful]
-        without_gain.append(f"compared with {index.label(data.reference)}, {fmt.listed(more)}")
+        more: dict[str, list[str]] = {}
+        for each in harmful:
+            clause = f"{_subject(each)} adds to the cost ({metric} {_gain(index, data, each)})"
+            more.setdefault(_reference_at(index, data, each), []).append(clause)
+        without_gain += [f"compared with {reference}, {fmt.listed(each)}" for reference, each in more.items()]
     if without_gain:
         resolved = not (helping or unresolved)
         texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(without_gain)}")
-    if names := [each.label for each in unresolved]:
+    if names := [_subject(each) for each in unresolved]:
         texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
 
 
 def _share(each: Mitigation) -> Text:
-    """Return the recovered share for a table; 'none: adds 39 %' if the mitigation increases the loss by 39 %."""
+    """Return the share of the loss that a mitigation recovers; 'none: adds 39 %' if it increases the loss by 39 %."""
     if each.recovered is None:
         return Text(fmt.NONE)
     if each.verdict is not Verdict.COSTS:
@@ -444,28 +455,56 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
     return f"has a recovered share of {fmt.percentage(share)}"
 
 
+def _metric(index: Index, data: Mitigations) -> str:
+    """Return the metric's label in quotes, with its view if headline metrics have several views."""
+    return index.metric_in_view(data.metric) if index.many_views else f"'{index.metric_label(data.metric)}'"
+
+
+def _subject(each: Mitigation) -> str:
+    """Return a mitigation's label as the subject of a clause, in quotes if it would read as a part of the sentence."""
+    return f"the setting '{each.label}'" if each.label.startswith(QUOTED) else each.label
+
+
+def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
+    """Return the reference's label, with the level that the mitigation changes: 'the firewall (paranoia: 1)'.
+
+    The level is left out if the label already shows it.
+    """
+    reference, control = index.arm(data.reference), index.arm(data.control)
+    label = index.label(data.reference)
+    level = reference.levels.get(each.factor) if reference else None
+    if level is None or level in label or each.factor in data.reference_levels:
+        return label
+    is_main = control is not None and control.levels.get(each.factor, level) != level
+    return label if is_main else f"{label} ({each.factor}: {level})"
+
+
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's level as text, such as ' with one client'; '' if the mitigation has the same context."""
+    """Return the reference's level of the factor that the mitigation changes, as text such as ' with one client'.
+
+    Return '' if this factor belongs to the protection and not to the context.
+    """
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 
 
 def _whose_loss(index: Index, data: Mitigations) -> str:
-    """Return the loss that mitigations reduce, such as " of 11,057 /s in 'commits a second' by TLS with one client"."""
+    """Return the loss that mitigations reduce, such as "the 11,057 /s that TLS takes from 'commits a second'"."""
     effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
     if effect is None:
-        return ""
+        return "the loss"
     size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
     levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(each.factor, "") for each in data.protecting)))]
     where = f" with {fmt.listed(levels)}" if levels else ""
-    loss, label = fmt.absolute(size, metric.unit).value, index.metric_label(data.metric)
-    return f" of {loss} in '{label}' by {index.label(data.reference)}{where}"
+    loss = fmt.absolute(size, metric.unit).value
+    verb = "adds to" if effect.difference.value > 0 else "takes from"
+    return f"the {loss} that {index.label(data.reference)} {verb} {_metric(index, data)}{where}"
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
     """Return text such as ', which recovers 77 % of the loss with one client'.
 
-    Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
+    Return '' if the mitigation has the same context as the reference, or if the recovered share is unknown.
     """
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None:
@@ -476,13 +515,14 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
-    """Return, for each arm that gives up the whole protection, a sentence with the share of the loss that it still has.
+    """Return a sentence for each arm that gives up the whole protection, with the share of the loss that remains.
 
-    The protection itself does not cause this share of the loss.
+    This share of the loss has another cause than the protection itself.
     """
     return [
-        f"{fmt.capital(each.label)} already causes {fmt.percentage(each.recovered.through(lambda share: 1 - share))} "
-        f"of the loss{_whose_loss(index, data)}. This part is not the cost of the protection itself."
+        f"{fmt.capital(_subject(each))} already causes "
+        f"{fmt.percentage(each.recovered.through(lambda share: 1 - share))} of {_whose_loss(index, data)}, so the "
+        "protection itself does not cost this part."
         for each in data.without_protection
         if each.recovered is not None
     ]
@@ -491,8 +531,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     """Return the disadvantages of a mitigation, as text to append to its gain; '' if there are none.
 
-    There are two: the part of the protection that the mitigation gives up, and the protection's cost compared with a
-    control that has the same mitigation.
+    - The mitigation gives up a part of the protection.
+    - If the control gets the same mitigation, the protection still costs something.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
@@ -500,7 +540,9 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f"; {protection} still costs {amount} if '{control}' is changed in the same way"
+        metric = _metric(index, data)
+        change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
+        text += f"; compared with '{control}' with {_subject(each)}, {protection} still {change}"
     return text
 
 

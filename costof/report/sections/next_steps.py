@@ -18,8 +18,8 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict
 
-#: The advised budget includes the estimated further time multiplied by this factor, for two reasons: after the
-#: estimated time, an effect has a verdict in only half of the runs; and the preparation between slices takes time too.
+#: The advised budget includes the estimated further time multiplied by this factor. The estimate alone would be too
+#: short: after this time, an effect has a verdict in only half of the runs, and preparation between slices takes time.
 RESERVE = 1.5
 #: (longest budget in seconds, step in seconds): an advised budget is rounded up to a multiple of the step.
 STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
@@ -124,11 +124,14 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     why = [effect.unresolved for effect in noisy if effect.unresolved]
     spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
-    reason = unlikely = ""
+    names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
+        differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
+        differ += " (standard deviation)"
+        up_to = "" if len(smallest) == 1 else "at most "
         reason = (
-            f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
-            f"differ by {fmt.percent(max(spreads))} (standard deviation)."
+            f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
+            f"because {_largest_noise(index, noisy) or differ}."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
@@ -139,18 +142,47 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     size = "an unresolved cost"
     if costs:
         largest = fmt.with_unit(fmt.number(100 * max(costs), 1), "%")
-        unlikely, size = f" A cost above {largest} is unlikely.", f"a cost of up to {largest}"
+        unlikely, size = f" A cost above {largest} in {names} is unlikely.", f"a cost of up to {largest}"
     most = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
-    margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
+    by_margin: dict[str, dict[str, None]] = {}
+    for effect in noisy:
+        metric = index.metrics[effect.metric]
+        by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
+    margins = "; ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
+    metrics = "this metric" if sum(map(len, by_margin.values())) == 1 else "these metrics"
     return (
-        f"{_names(index, noisy, waiting)} would stay unresolved even with {most}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
-        f"in the study's file (now {margins})."
+        f"{names} would stay unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, or use longer "
+        f"slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of {metrics} in the "
+        f"study's file (now {margins})."
     )
 
 
+def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
+    """Return that identical copies of the control differ, if this determines the smallest detectable effect; else ''.
+
+    The smallest effect that a run could detect is at least the difference between the control and its copy.
+    """
+    detectable = [
+        (each.unresolved.smallest_detectable, each)
+        for each in noisy
+        if each.unresolved is not None and each.unresolved.smallest_detectable is not None
+    ]
+    smallest, effect = max(detectable, key=lambda pair: pair[0])
+    arm = index.arm(effect.arm)
+    floor = index.noise(effect.metric, arm.context) if arm is not None else None
+    if floor is None:
+        return ""
+    noise = floor.relative if index.metrics[effect.metric].better == "lower" else floor.relative / (1 + floor.relative)
+    if noise < 0.99 * smallest:
+        return ""
+    return f"identical copies of the control differ by {fmt.percent(floor.relative)}"
+
+
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words, with the arms of each metric in which `others` has effects too."""
+    """Return the metrics of the effects in words, such as "'query' on the wire".
+
+    If `others` has an effect in the same metric, the arms are named too: "'query' on the wire with 'TLS'".
+    """
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

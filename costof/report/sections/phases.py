@@ -41,7 +41,7 @@ HOW_TO_READ = (
 
 
 class Explanation(Model):
-    """A pair of metrics to compare: the time of an operation in an application, and its time on the wire."""
+    """Two metrics to compare: the time of an operation in an application, and the operation's time on the wire."""
 
     application: str
     wire: str
@@ -114,15 +114,16 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     """Return sentences on the added time in the application and on the wire, and on the client's added CPU time."""
     metric = index.metrics[each.application]
     added = fmt.absolute(each.added, metric.unit).value
-    share = f", which is {fmt.percentage(each.share)} of these {added}" if each.share else " (share unresolved)"
+    share = f"{fmt.percentage(each.share)} of these {added}" if each.share else "share unresolved"
     text = (
-        f"With {arm.label}{arm.at}, '{metric.label}' takes {added} longer with {each.client}. Without {each.client}, "
-        f"on the wire, it takes {fmt.absolute(each.on_the_wire, metric.unit).value} longer{share}"
+        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}, and "
+        f"{fmt.absolute(each.on_the_wire, metric.unit).value} ({share}) to '{index.metric_label(each.wire)}' on the "
+        f"wire, without {each.client}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f". The CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new "
+        text += f". With {arm.label}{arm.at}, the CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new "
         if opened is None or round(opened, 1) == 1:
             text += "connection"
         else:

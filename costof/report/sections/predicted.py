@@ -4,8 +4,8 @@ Only runs on a target (the user's own servers) with `--distance` have this secti
 user's network.
 
 Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during the
-run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
-loads that the servers carry.
+run). The prediction is valid only if requests do not queue: if a client sends one request after the other, or if the
+servers carry the load.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class PredictedSection(Section[None, Predicted]):
             return None
         open_connections = []
         if isinstance(load, Arrivals):
-            # Little's law: open connections = connections per second × lifetime of a connection.
+            # Little's law: mean number of open connections = connections per second × duration of a connection.
             times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
             lifetimes: dict[tuple[str, float], float] = {}
             for each in effects:

@@ -61,9 +61,9 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers were set up like the control's in all slices.
+        """Return whether the arm's servers had the same set-up as the control's in all slices.
 
-        Such a set-up says, for example, which member of a replica set replicates from which.
+        The set-up is, for example, which member of a replica set replicates from which.
         """
         return self.arm.baseline in self.arm.same_set_up
 
@@ -131,8 +131,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """Return an arm's conditions in words, such as ['w:1'].
 
-    They are its levels of the factors in `spec.by`, and its levels of other context factors that differ from the
-    default. A factor in `spec.scale` is left out if all arms of the run have the same level.
+    The conditions are the arm's levels of the factors in `spec.by`. Levels of other context factors are added if they
+    differ from the default. A factor in `spec.scale` is left out if all arms of the run have the same level.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}

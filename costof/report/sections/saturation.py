@@ -25,13 +25,13 @@ from costof.study.schema import WHOLE_SLICE
 #: Workers count as always busy if they spend at least this share of the time on operations. It is below 1, because
 #: workers are idle at the beginning and the end of a slice.
 BUSY = 0.9
-#: If each worker has fewer operations in a slice than this, the slice is a burst (such as one connection for each
-#: worker) and is left out.
+#: A workload is left out if its workers have fewer operations in a slice than this, because such a workload is a burst:
+#: each worker opens one connection, for example.
 LEAST_OPERATIONS = 2
-#: A role's CPU quota is reported as what limits the rate if the role had used it up for at least this share of the
-#: time.
+#: A role's CPU quota is reported as the limit of the rate if the role was throttled (had to wait because its quota was
+#: used up) for at least this share of the time.
 THROTTLED = 0.2
-#: The machine's CPU is reported as what limits the rate if client and servers used at least this share of its cores.
+#: The machine's CPU is reported as the limit of the rate if client and servers used at least this share of its cores.
 CORES_USED = 0.75
 #: With more arms than this, the answer reports only the lowest and the highest capacity.
 MOST_NAMED = 3
@@ -147,7 +147,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline times that follow from the rate in `loop`, because they time the operations that it counts.
+    """Return the headline times that follow from the rate in `loop`: the times of the operations that the rate counts.
 
     Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """
@@ -166,8 +166,8 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         loops = [each for each in of_metric if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
         yield (
-            f"'{metric.label}' is at its maximum, because all {workers} workers are always busy: "
-            f"{_capacities(index, loops)}. It is limited by {limit}."
+            f"All {workers} workers are always busy, so '{metric.label}' is at its maximum, which is limited by "
+            f"{limit}: {_capacities(index, loops)}."
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (

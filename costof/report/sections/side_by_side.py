@@ -1,4 +1,4 @@
-"""A picture of all arms side by side in the first headline rate or, without a rate, in the first headline time."""
+"""A picture that compares all arms by the first headline (most important) rate or, without a rate, the first time."""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
 A burst is many clients that connect at the same time. The number of cores follows from the role's CPU time for one
 client: cores = clients x CPU time of one client / seconds.
 
-The model is checked against measured bursts. The predicted time of a burst is the time without the protection on the
-same cores, plus clients x added CPU time of one client / cores. The two are added, because the last client sends its
-request only after its handshake, and then waits for the service. If handshakes and waiting fully overlapped, the
-predicted time would be the larger of the two.
+The model is checked against measured bursts. Predicted time of a burst = measured time without the protection on the
+same cores + clients x added CPU time of one client / cores. The two times are added, because handshakes and the waits
+for the service overlap little: the last client sends its request only after its handshake, and then waits.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
-    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The two times are "
-    "added, because the last client sends its request only after its handshake."
+    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. Both times are "
+    "added, because they do not overlap for the last client of a burst: it sends its request only after its handshake."
 )
 
 
@@ -223,12 +222,16 @@ def _sentence(sizing: Sizing) -> str:
     within = fmt.with_unit(fmt.count(one.seconds), "s")
     text = (
         f"With {sizing.label}, one core of the {sizing.role} serves {rate} new clients a second. "
-        f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
+        f"With {sizing.label}, {one.clients:,} new clients within {within} need "
+        f"{f'{cores.value} cores {cores.interval}'.rstrip()}"
         f"{', with one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
-        text += f". A measured burst of {check.clients:,} clients took {measured}; the prediction is {predicted}"
+        text += (
+            f". With {sizing.label}, a measured burst of {check.clients:,} new clients took {measured}; the prediction "
+            f"is {predicted}"
+        )
     return f"{text}."
 
 

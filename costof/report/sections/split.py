@@ -40,10 +40,11 @@ PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
-    "First step: '{between}' minus '{control}'. Second step: the protected variant minus '{between}'. Both are "
-    "computed round by round. Share: the cost of the second step divided by the cost of both, with its 95 % interval "
-    "(Fieller). Percentiles are computed over all operations, and intervals of their differences by a bootstrap over "
-    "rounds."
+    "The cost of the first step is the figure of '{between}' minus that of '{control}', and the cost of the second "
+    "step is the figure of the protected variant minus that of '{between}'. The costs of the two steps are computed "
+    "round by round. The share is the cost of the second step divided by the cost of both steps, with its 95 % "
+    "interval (Fieller). Percentiles are computed over all operations, and intervals of their differences by a "
+    "bootstrap over rounds."
 )
 
 
@@ -60,7 +61,7 @@ class Spec(Model):
 
 
 class Figure(Model):
-    """A figure of a metric (its mean or a percentile), and what each of the two steps adds to it."""
+    """A metric's mean or percentile on the control, and how much the first and the second step add to it."""
 
     metric: str
     figure: str = Field(description="'mean', 'p50' or 'p99'.")
@@ -76,7 +77,7 @@ class Figure(Model):
 
 
 class Split(Model):
-    """The cost of the arm `protected`, split into two steps by the arm `between`."""
+    """The cost of the arm `protected`, split into the step from `control` to `between` and the step to `protected`."""
 
     protected: str
     between: str
@@ -88,8 +89,8 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer has room for one reason for the costs, and takes it from the first section that gives one. The
-    # negative order puts this section before the cost model.
+    # The short answer shows one reason for the costs, from the first section that gives a reason. The negative order
+    # puts this section before the cost model, so that the reason is this section's.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 

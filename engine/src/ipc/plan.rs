@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_protocol_error_lists_known_protocols() {
+    fn error_for_an_unknown_protocol_lists_known_protocols() {
         let unknown = PLAN.replacen("mongodb", "smtp", 1);
         let error = serde_json::from_str::<Command>(&unknown).unwrap_err().to_string();
         let known: Vec<_> = wire::PROTOCOLS.iter().map(|protocol| format!("`{}`", protocol.name)).collect();

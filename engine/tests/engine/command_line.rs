@@ -63,7 +63,7 @@ fn slices_of_all_workloads_have_results() {
 }
 
 #[test]
-fn slices_of_all_workloads_have_results_for_mysql() {
+fn slices_of_all_mysql_workloads_have_results() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,
@@ -115,7 +115,7 @@ fn end_of_input_during_a_slice_ends_the_process() {
 }
 
 #[test]
-fn invalid_plan_ends_subcommand_drive_with_an_error_on_one_line() {
+fn invalid_plan_ends_the_drive_subcommand_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1");
     let mut unknown_field = good.clone();
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);

@@ -99,7 +99,7 @@ fn wrong_certificate_name_is_reported_with_both_names() {
 }
 
 #[test]
-fn wrong_certificate_address_is_refused() {
+fn certificate_for_another_address_is_refused() {
     let failure = verify_certificate("address", "127.0.0.9", VALID, Verify::Full).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateName);
     assert!(failure.detail.ends_with("127.0.0.9"), "{failure}");

@@ -97,7 +97,7 @@ fn values_are_decrypted_and_counted() {
 }
 
 #[test]
-fn only_clients_with_master_keys_announce_decryption_and_count_decrypted_values() {
+fn only_clients_with_master_keys_tell_the_server_that_they_decrypt() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
     // One client has already announced decryption: when the engine started, it opened a connection to check the server.

@@ -114,7 +114,7 @@ fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
 }
 
 #[test]
-fn client_of_a_guarded_account_that_never_reads_is_disconnected() {
+fn guarded_client_that_never_reads_is_disconnected() {
     let (server, ends) = scripted(ServerScript::SendsWithoutEnd);
     let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
     let mut stream = gateway.client("shop");

@@ -83,7 +83,7 @@ fn several_hosts_divide_workers_and_operations() {
 }
 
 #[test]
-fn prepared_slice_opens_at_the_requested_instant() {
+fn prepared_slice_starts_at_the_requested_time() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
     // A slow engine may get the command only after the requested instant, and then opens the slice at once. So try
     // instants from 50 ms to 51 s ahead until a slice opens in time.
@@ -125,7 +125,7 @@ fn host_without_workers_answers_at_once() {
 }
 
 #[test]
-fn slice_with_a_requested_instant_is_rejected_unless_it_was_prepared() {
+fn slice_with_a_requested_start_time_is_rejected_unless_it_was_prepared() {
     let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]
@@ -154,7 +154,7 @@ fn sealed(key: &str, plan: &Value) -> Value {
 }
 
 #[test]
-fn engine_run_from_memory_accepts_a_plan_encrypted_with_its_public_key() {
+fn engine_started_from_memory_accepts_a_plan_encrypted_with_its_public_key() {
     let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());
     memory.write_all(&std::fs::read(PROGRAM).unwrap()).unwrap();
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
@@ -170,7 +170,7 @@ fn engine_run_from_memory_accepts_a_plan_encrypted_with_its_public_key() {
 }
 
 #[test]
-fn unencrypted_or_invalid_plan_ends_subcommand_drive_with_an_error_on_one_line() {
+fn unencrypted_or_invalid_plan_ends_the_drive_subcommand_with_an_error_on_one_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
     for is_sealed in [true, false] {

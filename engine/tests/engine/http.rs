@@ -139,7 +139,7 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
 }
 
 #[test]
-fn next_request_after_an_announced_close_opens_a_connection() {
+fn request_opens_a_new_connection_after_the_server_announced_a_close() {
     let server = Http::start(Response::Bytes(OK_CLOSE));
     let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 20, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])));
@@ -316,7 +316,7 @@ fn connections_opened_at_a_fixed_rate_are_timed_from_the_scheduled_instant() {
 }
 
 #[test]
-fn operation_of_five_requests_may_end_over_a_second_after_the_slice_and_still_counts() {
+fn operation_of_five_requests_counts_if_it_ends_shortly_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
@@ -403,7 +403,7 @@ fn configured_headers_do_not_appear_in_output() {
 }
 
 #[test]
-fn invalid_plan_for_http_ends_subcommand_drive_with_an_error_on_one_line() {
+fn invalid_plan_for_http_ends_the_drive_subcommand_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();
@@ -535,7 +535,7 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
 }
 
 #[test]
-fn rate_of_a_slice_is_rejected_if_it_is_not_positive_or_has_no_pace_to_replace() {
+fn rate_of_a_slice_is_rejected_unless_it_is_positive_and_replaces_a_pace() {
     for (field, pace) in [("per_second", true), ("give_up_ms", true), ("per_second", false), ("give_up_ms", false)] {
         let server = Http::start(Response::Bytes(OK));
         let mut engine = Engine::start();

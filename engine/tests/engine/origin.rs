@@ -118,7 +118,7 @@ fn delayed_requests_do_not_delay_requests_on_other_connections() {
 }
 
 #[test]
-fn invalid_request_gets_an_error_response_and_closes() {
+fn invalid_request_gets_an_error_response_and_ends_the_connection() {
     let (_origin, plain, _) = start("refused", 1);
     // This request exceeds the maximum length. The client sends it with one system call, because the server could close
     // the connection before a second call.
@@ -224,7 +224,7 @@ fn connections_and_requests_of_all_threads_are_counted() {
 }
 
 #[test]
-fn invalid_plan_ends_subcommand_origin_with_an_error_on_one_line() {
+fn invalid_plan_ends_the_origin_subcommand_with_an_error_on_one_line() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = authority.identity("127.0.0.1", VALID).file("origin-fatal");

@@ -77,7 +77,7 @@ fn channel_binding_without_authentication_is_an_error() {
 }
 
 #[test]
-fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
+fn truncated_or_invalid_answer_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"D\0\0\0\x0b\0\x01\0\0\0", Class::Closed),

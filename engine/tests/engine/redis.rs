@@ -80,7 +80,7 @@ fn plain_connection_that_the_server_closes_is_reported_as_plain_refused() {
 }
 
 #[test]
-fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
+fn truncated_or_invalid_answer_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"$100\r\nabc", Class::Closed),

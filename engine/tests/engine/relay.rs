@@ -39,7 +39,7 @@ fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
 }
 
 #[test]
-fn each_listening_address_of_the_relay_adds_and_counts_its_own_delay() {
+fn each_listening_address_of_the_relay_adds_its_own_delay() {
     let all = json!({"base_ns": BASE_NS, "added_ns": ADDED_NS, "payers": {"all": {}}});
     let some = json!({"added_ns": ADDED_NS, "payers": {"some": {"share": 0.5}}});
     let free = json!({"added_ns": 0, "payers": {"all": {}}});

@@ -102,7 +102,7 @@ def test_live_figures_of_a_run_with_restarts_use_one_value_for_each_start_of_the
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_time_left_ends_at_the_budget_or_at_the_maximum_number_of_rounds(
+def test_displayed_time_left_is_limited_by_the_budget_and_the_number_of_rounds(
     options: Options, elapsed_seconds: float, left: float
 ) -> None:
     assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)

@@ -130,7 +130,7 @@ def test_resume_requires_the_target_url_again_if_its_query_string_was_not_stored
     assert access_of(run, url=HTTPS) == Access(HTTPS, plain_url=HTTP)
 
 
-def test_resume_requires_a_server_cpu_command_with_a_password_again(tmp_path: Path) -> None:
+def test_resume_requires_the_server_cpu_command_again_if_it_contains_a_password(tmp_path: Path) -> None:
     command = "curl -u app:pass-word http://db.example/cpu"
     run = mysql_run(tmp_path, server_cpu=command)
     assert "pass-word" not in (run / PLAN).read_text()
@@ -219,7 +219,7 @@ def test_larger_budget_does_not_extend_a_run_with_a_fixed_number_of_rounds_or_se
     assert "is complete" in line or "remove --budget" in line
 
 
-def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
+def test_continued_run_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     records = [*ledger.records()]

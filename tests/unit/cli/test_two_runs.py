@@ -68,7 +68,7 @@ def limited(ledger: Ledger, *limits: str) -> Result:
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
 
-def test_command_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
+def test_costof_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
     done = limited(measured, QUERY_LABEL, "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
@@ -99,7 +99,7 @@ def test_limit_on_a_rate_is_exceeded_by_a_lower_rate(tmp_path: Path) -> None:
         assert limited(ledger, "requests a second", limit).exit_code == ends
 
 
-def test_command_gate_writes_junit_and_markdown_files(measured: Ledger, tmp_path: Path) -> None:
+def test_costof_gate_writes_junit_and_markdown_files(measured: Ledger, tmp_path: Path) -> None:
     junit, markdown = tmp_path / "limits.xml", tmp_path / "limits.md"
     limits = ("--limit", QUERY_LABEL, "+10%", "--limit", "connect and first query", "+2%")
     assert called(gate, measured.folder, *limits, "--junit", junit, "--markdown", markdown).exit_code == 4
@@ -112,7 +112,7 @@ def test_command_gate_writes_junit_and_markdown_files(measured: Ledger, tmp_path
     assert "choose another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
 
 
-def test_command_gate_prints_each_limit_and_arm_as_json(measured: Ledger) -> None:
+def test_costof_gate_prints_each_limit_and_arm_as_json(measured: Ledger) -> None:
     limits = ("--limit", QUERY, "+10%", "--limit", "connect and first query", "+2%")
     done = called(gate, measured.folder, *limits, "--json")
     assert done.exit_code == 4
@@ -131,7 +131,7 @@ def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
     assert [type(result) for case in suite for result in case.result] == [Error]
 
 
-def test_command_gate_uses_limits_from_the_study_and_from_the_options_of_the_run(
+def test_costof_gate_uses_limits_from_the_study_and_from_the_options_of_the_run(
     tmp_path: Path, measured: Ledger
 ) -> None:
     study = load_study(MONGODB).model_copy(update={"limits": {QUERY_LABEL: "+10%"}})
@@ -150,7 +150,7 @@ def test_command_gate_uses_limits_from_the_study_and_from_the_options_of_the_run
         *((QUERY_LABEL, limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
-def test_invalid_limit_is_refused_by_command_gate(metric: str, limit: str, text: str) -> None:
+def test_costof_gate_refuses_an_invalid_limit(metric: str, limit: str, text: str) -> None:
     with pytest.raises(CostofError, match=text):
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
@@ -216,7 +216,7 @@ def test_cost_whose_interval_includes_0_is_not_compared_between_runs(cores: dict
     assert (change.change, change.verdict, verdict_words(change)) == (None, None, "too uncertain")
 
 
-def test_command_compare_with_limits_has_the_same_exit_statuses_as_command_gate(costs: Path) -> None:
+def test_costof_compare_with_limits_has_the_exit_statuses_of_costof_gate(costs: Path) -> None:
     for second, limit, ends in (("dearer", "+40%", 0), ("dearer", "+5%", 4), ("same", "+0%", 3)):
         assert called(compare, costs / "first", costs / second, "--limit", HEADLINE, limit).exit_code == ends
     error = refused(compare, costs / "first", costs / "same", "--limit", HEADLINE, "+1ms")
@@ -337,7 +337,7 @@ def test_server_versions_are_read_from_the_facts_that_older_runs_recorded() -> N
         ("unknown", "unknown"),
     ],
 )
-def test_release_number_omits_the_patch_of_a_version(version: str, release: str) -> None:
+def test_release_number_omits_the_patch_number_of_a_version(version: str, release: str) -> None:
     assert release_number(version) == release
 
 
@@ -394,7 +394,7 @@ def series_of(folder: Path, runs: Runs, *options: object) -> list[dict[str, Any]
     return all_series
 
 
-def test_history_writes_a_table_a_page_and_json(tmp_path: Path) -> None:
+def test_history_can_be_a_table_or_a_page_or_json(tmp_path: Path) -> None:
     truth = Truth({("wire_query", "tls"): 1.3})
     made(tmp_path, {f"run-{number}": (plan_of(MONGODB, seed=number), truth) for number in range(3)})
     (tmp_path / "runs" / "no-run").mkdir()

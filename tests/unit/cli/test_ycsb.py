@@ -134,7 +134,7 @@ def test_every_property_is_translated_for_the_engine() -> None:
     assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in translations.values()}
 
 
-def test_thread_count_target_rate_and_limits_of_ycsb_set_the_size_and_rate_of_the_job() -> None:
+def test_ycsb_properties_set_the_size_and_rate_of_the_job() -> None:
     job = job_for(
         "run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2"
     )
@@ -191,11 +191,11 @@ def test_invalid_property_is_refused_in_one_line(assignments: list[str], problem
 
 
 @pytest.mark.parametrize("name", ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "core"])
-def test_core_workload_is_accepted_by_each_of_its_three_names(name: str) -> None:
+def test_core_workload_can_be_given_by_each_of_its_three_names(name: str) -> None:
     assert job_for("run", f"workload={name}") == job_for("run")
 
 
-def test_known_properties_without_effect_and_unknown_properties_are_listed_separately() -> None:
+def test_unknown_properties_and_properties_without_effect_are_listed_separately() -> None:
     properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
     assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
 
@@ -220,7 +220,7 @@ def test_known_properties_without_effect_and_unknown_properties_are_listed_separ
         ("mongodb", {"mongodb.password": "s3cret"}, "by -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
     ],
 )
-def test_names_that_only_go_ycsb_knows_are_refused_with_a_suggestion(
+def test_names_that_exist_only_in_go_ycsb_are_refused_with_a_suggestion(
     binding: str, properties: dict[str, str], text: str
 ) -> None:
     with pytest.raises(CostofError) as caught:
@@ -230,7 +230,7 @@ def test_names_that_only_go_ycsb_knows_are_refused_with_a_suggestion(
     assert "s3cret" not in str(caught.value)
 
 
-def test_properties_named_as_in_go_ycsb_for_another_database_are_accepted() -> None:
+def test_go_ycsb_properties_of_a_database_that_is_not_used_are_accepted() -> None:
     check_names("redis", {"redis.password": "p", "redis.db": "0", "mongodb.url": "x"})
     check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 
@@ -240,7 +240,7 @@ def mongodb(url: str | None, **properties: str) -> dict[str, Any]:
     return sent(MongodbDatabase(given, "usertable").endpoint())
 
 
-def test_mongodb_url_and_properties_give_the_settings_of_the_engine() -> None:
+def test_mongodb_url_and_properties_determine_the_settings_of_the_engine() -> None:
     endpoint = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
     place = {"protocol": "mongodb", "addresses": ["a:1", "b:27017"], "replica_set": "rs", "read_preference": "nearest"}
     login = {"username": "u", "password": "p@ss", "auth_source": "admin"}
@@ -279,7 +279,7 @@ def test_url_options_set_tls_and_its_verification(endpoint: dict[str, Any], veri
     assert (endpoint["transport"]["kind"] == "tls") == (verify is not None)
 
 
-def test_jdbc_url_and_properties_give_the_settings_of_the_engine() -> None:
+def test_jdbc_url_and_properties_determine_the_settings_of_the_engine() -> None:
     login = {"username": "u", "password": "p", "database": "ycsb"}
     mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
     assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}

@@ -105,7 +105,7 @@ def test_ciphertext_with_any_flipped_bit_is_refused(
 
 
 @given(ALGORITHMS, st.binary(max_size=60), st.integers(0, 2**32 - 1), st.binary(min_size=32, max_size=32))
-def test_ciphertext_is_refused_if_the_session_the_column_the_key_or_the_key_number_differs(
+def test_ciphertext_is_refused_outside_of_its_session_or_column_and_under_another_key(
     algorithm: Algorithm, text: bytes, number: int, salt: bytes
 ) -> None:
     key, sealed = bytes(16), seal(algorithm, bytes(16), 7, b"column", text)

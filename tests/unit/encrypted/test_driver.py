@@ -90,7 +90,7 @@ def test_value_that_fills_a_packet_is_decrypted(connection: encrypted.Connection
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
-def test_changed_data_raises_one_error_without_values(name: str, cursor: type[Cursor]) -> None:
+def test_error_for_changed_data_contains_no_values(name: str, cursor: type[Cursor]) -> None:
     case = REFUSED[name]
     connection = opened({"app": case["master_key"]}, case["must_be_encrypted"])
     with pytest.raises(encrypted.EncryptionError) as refused:
@@ -122,7 +122,7 @@ def greeting(server: ScriptedMysql) -> bytes:
     return server.client_hello
 
 
-def test_client_announces_decryption_with_a_new_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_of_a_decrypting_client_contains_a_new_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
     hello = greeting(ScriptedMysql(script))
     assert b"\x10costof_encrypted\x011\x0ccostof_nonce\x40" + VECTORS["nonce"].encode() in hello
     monkeypatch.undo()
@@ -180,7 +180,7 @@ def test_lost_connection_can_be_reopened() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_setting_must_be_encrypted_accepts_only_names_of_the_form_database_table_column(wrong: Any) -> None:
+def test_column_that_must_be_encrypted_is_named_with_its_database_and_table(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)
@@ -192,7 +192,7 @@ def opaque() -> ResultSet:
     return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 
 
-def test_undecryptable_value_is_refused_in_a_column_listed_in_setting_must_be_encrypted() -> None:
+def test_undecryptable_value_is_refused_in_a_column_that_must_be_encrypted() -> None:
     """The server could have sent any bytes instead of a ciphertext. (The test vectors cover plaintext columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()

@@ -179,7 +179,7 @@ def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_load_generator_settings_show_no_secret_and_every_headline_figure_is_parsed(name: str) -> None:
+def test_load_generator_settings_show_no_secret(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
     shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
@@ -251,7 +251,7 @@ def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyP
     assert caught.value.problem is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_figure_printed_by_a_command_does_not_end_with_on_the_wire() -> None:
+def test_sentence_about_a_figure_printed_by_a_command_does_not_mention_the_wire() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

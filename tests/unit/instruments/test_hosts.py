@@ -80,7 +80,7 @@ def test_merged_answer_of_hosts_equals_the_answer_of_one_host_with_all_operation
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_merged_answer_of_hosts_sums_equal_errors_and_lists_each_leftover_process_once() -> None:
+def test_merged_answer_of_hosts_has_each_error_and_each_leftover_process_once() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -212,7 +212,7 @@ def test_studies_and_options_that_hosts_cannot_run_are_rejected_with_the_reason(
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_only_the_folder_instruments_hosts_imports_ray() -> None:
+def test_only_one_folder_of_costof_imports_ray() -> None:
     """The process of the command must not import Ray, because a crash of Ray must not end a run.
 
     import-linter checks that the command imports nothing from this folder.
@@ -330,7 +330,7 @@ def test_requested_rate_is_divided_among_hosts() -> None:
     assert service.commands() == ["off: run load 100", "on: run load 100"]
 
 
-def test_setting_before_of_a_level_is_rejected_with_several_hosts() -> None:
+def test_level_set_by_a_command_is_rejected_with_several_hosts() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
@@ -339,14 +339,14 @@ def test_setting_before_of_a_level_is_rejected_with_several_hosts() -> None:
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_option_hosts_least_is_rejected_with_a_rate() -> None:
+def test_minimum_number_of_hosts_cannot_be_combined_with_a_rate() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):
         check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
 
 
-def test_option_hosts_needs_a_target_unless_the_study_measures_commands() -> None:
+def test_several_hosts_need_a_target_unless_the_study_measures_commands() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     with pytest.raises(CostofError) as caught:
@@ -375,7 +375,7 @@ def section_of(run: Run) -> Hosts:
     return section
 
 
-def test_report_names_the_slow_host_and_no_other_host(tmp_path: Path) -> None:
+def test_report_names_only_the_slow_host(tmp_path: Path) -> None:
     section = section_of(read_run(fake_run_of_hosts(tmp_path / "slow", QUERIES, {"load-2": 1.12})))
     assert {each.host for each in section.slower} == {"load-2"}
     for each in section.slower:

@@ -11,7 +11,7 @@ from costof.lab.flushes import FEWEST_IN_PART, PARTS, folder_on_disk, is_in_memo
 
 
 @pytest.mark.parametrize("appends", [False, True])
-def test_flushes_are_measured_and_leave_no_file(tmp_path: Path, appends: bool) -> None:
+def test_measuring_flushes_leaves_no_file(tmp_path: Path, appends: bool) -> None:
     measured = measure_flush(tmp_path, appends, 0.02)
     assert measured.flushes >= PARTS * FEWEST_IN_PART
     assert 0 < measured.median_ms <= measured.p99_ms

@@ -61,7 +61,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_end_of_a_lab_removes_its_folders_and_kills_processes_that_started_a_new_session() -> None:
+def test_end_of_a_lab_kills_even_processes_that_started_a_new_session() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # Three processes are expected: the shell, the shell under setsid, and sleep.
@@ -110,7 +110,7 @@ def test_certificate_chain_of_a_lab_satisfies_rfc_5280(tmp_path: Path) -> None:
         verifier.verify(leaf, intermediates[:1])
 
 
-def test_mariadbd_ignores_configuration_files_of_the_system_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
+def test_mariadbd_ignores_configuration_files_of_the_system(lab: Lab, tmp_path: Path) -> None:
     server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     argv = server.command_line(Path("/usr/sbin/mariadbd"))
     assert argv[:2] == ["/usr/sbin/mariadbd", "--no-defaults"]
@@ -131,7 +131,7 @@ def test_files_of_system_tables_may_have_the_names_of_mysql_or_of_mariadb(prefix
     assert mariadb.system_tables(tmp_path / "sbin/mariadbd") == files
 
 
-def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
+def test_sshd_uses_only_files_in_its_own_folder(lab: Lab, tmp_path: Path) -> None:
     server = openssh.SshServer(lab, "127.0.0.9")
     server._folder = tmp_path / "sshd"
     configuration = server.configuration(tmp_path / "sbin/sshd")
@@ -170,7 +170,7 @@ def test_ssh_tunnel_ignores_the_users_configuration_file_and_ssh_agent(lab: Lab,
         ("sshd", "openssh-server", openssh.find_sshd),
     ],
 )
-def test_error_names_the_package_of_a_missing_program_or_the_variable_with_an_invalid_path(
+def test_error_for_a_missing_program_names_its_package_or_its_invalid_path(
     name: str, package: str, find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variable = f"COSTOF_{name.upper()}"
@@ -308,7 +308,7 @@ def test_cgroup_folders_of_version_1_and_of_version_2_are_located(tmp_path: Path
         (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
     ],
 )
-def test_cpu_share_can_be_resized_and_reports_throttled_time(
+def test_cpu_share_can_be_resized_and_its_throttled_time_can_be_read(
     version: int, counts: str, quota: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "group"

@@ -90,7 +90,7 @@ def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> Non
         Opener().opened(written)
 
 
-def test_sealed_plan_of_the_test_vector_shared_with_the_engine_is_decrypted() -> None:
+def test_sealed_plan_of_the_shared_test_vector_is_decrypted() -> None:
     opener = Opener(X25519PrivateKey.from_private_bytes(b64decode(VECTOR["private_key"])))
     assert opener.public_key.public_key == VECTOR["public_key"]
     assert json.loads(opener.opened(json.dumps(VECTOR["line"]))) == VECTOR["plan"]
@@ -145,7 +145,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
     ],
 )
-def test_engine_is_found_where_the_installer_put_it(
+def test_engine_is_located_in_the_folder_of_the_installer(
     record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(alone / "lib" / "python3" / "site", monkeypatch, record)

@@ -53,7 +53,7 @@ def shown_parts(password: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("parse", [mongodb, mysql, ycsb_mongodb, ycsb_mysql])
 @pytest.mark.parametrize("password", HARD)
-def test_unencoded_password_is_kept_unchanged_or_refused_without_showing_it(parse: Any, password: str) -> None:
+def test_password_without_percent_encoding_is_kept_unchanged_or_refused(parse: Any, password: str) -> None:
     scheme = "mongodb" if parse in (mongodb, ycsb_mongodb) else "mysql"
     url, refused = None, None
     try:
@@ -173,7 +173,7 @@ def test_tls_is_required_if_the_url_requests_it_or_a_ca_file_is_set(url: str, tl
     assert "?" in url or parse(url, ca_file=Path("/ca.pem")).tls
 
 
-def test_explicit_password_overrides_the_environment_and_a_second_explicit_one_is_refused() -> None:
+def test_explicit_password_overrides_the_environment_but_not_a_password_in_the_url() -> None:
     explicit = Password(SecretStr("explicit"), explicit=True)
     ambient = Password(SecretStr("ambient"), explicit=False)
     assert mysql("mysql://u@h/", password=explicit).password.get_secret_value() == "explicit"
@@ -206,7 +206,7 @@ def fail(listener: FirstHeartbeatListener, address: tuple[str, int], error: str)
     listener.failed(ServerHeartbeatFailedEvent(0.0, AutoReconnect(error), address))
 
 
-def test_first_error_of_each_mongodb_address_is_reported_after_all_have_failed() -> None:
+def test_first_error_of_each_mongodb_address_is_reported_if_all_addresses_fail() -> None:
     listener = FirstHeartbeatListener(addresses=2)
     fail(listener, HERE, "certificate is not valid")
     fail(listener, HERE, "a second try")

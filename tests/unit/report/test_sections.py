@@ -74,7 +74,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a_request() -> None:
+def test_answer_about_saturated_workers_has_no_time_of_a_request() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:
@@ -83,13 +83,13 @@ def test_answer_about_saturated_workers_has_their_capacity_and_not_the_time_of_a
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    assert f"'{RATE}' is at its maximum, because all 200 workers are always busy: " in text
+    assert f"All 200 workers are always busy, so '{RATE}' is at its maximum, which is limited by the CPU time" in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1
 
 
-def test_workers_that_wait_for_the_origin_server_have_no_limiting_program_and_no_capacity() -> None:
+def test_no_capacity_is_stated_if_workers_wait_for_the_origin_server() -> None:
     result = fake_result(LOOPS, Waiting())
     assert {loops(result)[name].limit for name in ARMS} == {None}
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
@@ -146,7 +146,7 @@ def test_busy_machine_check_mentions_the_users_servers_unless_their_cpu_time_is_
             for each in run.ready
         ]
     (check,) = (each for each in CHECKS.compute(run, build_core(run, "run"), None) or [] if "machine" in each.label)
-    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of its CPU time")
+    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of the machine's CPU time")
 
 
 def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> None:
@@ -160,7 +160,7 @@ def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> Non
         plan_of(HTTP, "quick", "distance=far", target="https://h/")
 
 
-def test_prediction_for_a_distance_at_a_load_equals_the_lab_measurement_at_the_same_distance() -> None:
+def test_prediction_at_a_load_equals_the_measurement_at_the_same_distance() -> None:
     measured = fake_result(plan("distance=2", target=None), AtLoad(), noise=Noise(0.01))
     for metric, (control, arm) in ((CONNECTION, CONNECT), (QUERY, LATER)):
         effect, there = predicted(result_of("distance=2", AtLoad()), metric), effect_of(measured, metric, "tls")

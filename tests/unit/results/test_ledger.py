@@ -167,7 +167,7 @@ def test_report_on_a_full_disk_fails_and_leaves_the_earlier_report_unchanged(dis
 
 
 @needs_root
-def test_disk_that_fills_up_during_a_run_loses_no_complete_record(disk: Path) -> None:
+def test_complete_records_survive_if_the_disk_fills_up_during_a_run(disk: Path) -> None:
     ledger = fake_run(disk / "run", HTTP_PLAN, Truth(), rounds=2)
     before = len(list(ledger.records()))
     fill(disk, 4 * KIB)

@@ -56,14 +56,14 @@ def test_added_memory_is_computed_over_the_steps_that_both_arms_have() -> None:
     assert added_bytes(run)["tls"].rounds == 6
 
 
-def test_arm_with_too_few_steps_for_an_interval_has_no_figure_and_a_reason() -> None:
+def test_arm_with_too_few_steps_for_an_interval_has_a_reason_instead_of_a_figure() -> None:
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=3)))
     assert memory is not None
     assert (memory.arms[1].bytes, memory.arms[1].added) == (None, None)
     assert memory.arms[1].missing == "an interval needs 5 steps after the first ones, and there are 2"
 
 
-def test_idle_connections_are_opened_only_at_the_nearest_distance_and_not_on_copies_of_the_control() -> None:
+def test_idle_connections_are_opened_only_at_the_nearest_distance() -> None:
     plan = plan_of("redis-tls", "quick", "transport=plain,tls", "distance=lan,us-eu")
     idle = idle_plan(plan.model_copy(update={"memory": 1_000}))
     assert {arm.levels["distance"] for arm in idle.arms} == {"lan"}

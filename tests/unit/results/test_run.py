@@ -141,14 +141,14 @@ def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> Non
     ).typical_share == pytest.approx(0.25)
 
 
-def test_disturbed_rounds_are_kept_if_many_rounds_are_disturbed_or_the_run_is_short(quiet: Slices) -> None:
+def test_disturbed_rounds_are_kept_if_they_are_many_or_the_run_is_short(quiet: Slices) -> None:
     many = set(range(int(MOST_DISCARDED * QUIET_ROUNDS) + 1))
     few = [record for record in quiet if record.round < FEWEST_ROUNDS - 1]
     busy = with_load(quiet, many, foreign_cpu_seconds=1.0), with_load(few, {0}, foreign_cpu_seconds=1.5)
     assert [discarded(slices).discarded for slices in busy] == [frozenset()] * 2
 
 
-def test_round_in_which_only_a_slice_was_slow_is_kept(quiet: Slices) -> None:
+def test_slow_round_is_kept_if_no_other_program_disturbed_it(quiet: Slices) -> None:
     """The slice may be slow because of the protection, and that is what the study measures."""
     slow = [
         record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})
@@ -176,7 +176,7 @@ def test_report_of_a_quiet_machine_says_how_many_rounds_were_disturbed(
         if 0 < record.round < (rounds or QUIET_ROUNDS):
             ledger.append(record)
     (check,) = (each for each in analyse(ledger).sections.checks if each.label.startswith("machine quiet"))
-    disturbed = f", but 1 round was {words}: other programs or the hypervisor used 51 % of its CPU time"
+    disturbed = f", but 1 round was {words}: other programs or the hypervisor used 51 % of the machine's CPU time"
     assert check.words.replace("\N{NO-BREAK SPACE}", " ") == f"✓ machine quiet{disturbed if words else ''}"
 
 
@@ -279,12 +279,12 @@ def test_interval_over_server_starts_contains_the_truth_in_95_percent_of_runs(st
     assert coverage(starts, rounds) == pytest.approx(0.95, abs=0.025)
 
 
-def test_interval_over_rounds_instead_of_server_starts_contains_the_truth_in_too_few_runs() -> None:
+def test_interval_computed_over_rounds_is_too_narrow_for_a_run_with_restarts() -> None:
     """This shows that the test of coverage above can detect wrong intervals."""
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_mean_over_a_start_of_the_servers_uses_only_rounds_measured_on_both_arms() -> None:
+def test_mean_of_one_server_start_uses_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)
@@ -317,7 +317,7 @@ def restarted(starts: int, luck: float, rounds: int = 4) -> Result:
     return fake_result(plan, Truth({("wire_query", "tls"): TIMES}), rounds=rounds, noise=Noise(0.01, luck=luck))
 
 
-def test_effects_of_a_run_with_restarts_are_estimated_over_starts_and_contain_the_truth() -> None:
+def test_effect_in_a_run_with_restarts_has_one_difference_for_each_start() -> None:
     result = restarted(6, luck=0.03)
     assert (result.starts, result.rounds, result.partial) == ([4] * 6, 24, None)
     effect = effect_of(result, QUERY, "tls")
@@ -382,7 +382,7 @@ def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -
     assert (resumed.starts, resumed.effects, resumed.values) == ([], once.effects, once.values)
 
 
-def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_so() -> None:
+def test_intervals_of_an_interrupted_run_are_wider() -> None:
     planned, stopped, failed = (
         fake_result(PLAN, Truth(), rounds=8, partial=partial) for partial in (None, "interrupted", "mongod was lost")
     )
@@ -399,7 +399,7 @@ def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_s
     assert "times as wide" not in render_markdown(failed)
 
 
-def test_intervals_of_a_run_continued_after_its_end_are_widened_and_the_report_says_so(tmp_path: Path) -> None:
+def test_intervals_of_a_run_continued_after_its_end_are_wider(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
     once = build_core(read_run(ledger), "run")
     ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
@@ -485,7 +485,7 @@ def test_run_without_failures_has_no_failures_section() -> None:
     assert "Failures" not in render_markdown(result)
 
 
-def test_intermittent_cost_is_reported_and_never_judged_no_cost() -> None:
+def test_intermittent_cost_is_reported_and_never_called_no_cost() -> None:
     """Regression: with the trimmed mean, three of four runs judged it no cost."""
     times = 2.0
     result = misleading(Stalling(times), rounds=60)
@@ -499,7 +499,7 @@ def test_intermittent_cost_is_reported_and_never_judged_no_cost() -> None:
     assert "has an intermittent cost" in warnings(result)
 
 
-def test_longer_tail_is_reported_although_the_mean_is_equal() -> None:
+def test_longer_tail_is_reported_even_if_the_means_are_equal() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     tails = result.sections.tails
     of_query = {each.percentile: each for each in tails.percentiles if (each.metric, each.arm) == (QUERY, "tls")}
@@ -550,8 +550,8 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_s
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
-        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'tls' (180 "
-        "operations), because it needs 200 operations."
+        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'TLS 1.3 (rsa-2048)' "
+        "(180 operations), because these percentiles need 200 operations."
     ) in spaced(text)
 
 

@@ -144,7 +144,7 @@ def test_change_of_a_counter_is_unknown_unless_it_was_read_before_and_after() ->
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],
 )
-def test_counter_of_a_target_that_counts_no_connection_is_ignored_with_a_warning(
+def test_server_counter_that_never_changes_is_ignored_with_a_warning(
     evidence: dict[str, Any], counted: Counters, usable: Counters, warning: str | None
 ) -> None:
     access = Access("mysql://u:p@db.example/")

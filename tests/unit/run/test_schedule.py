@@ -85,7 +85,7 @@ def test_round_measures_every_arm_once_in_an_order_determined_by_the_seed() -> N
     assert [key.workload for key in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in ARMS]
 
 
-def test_control_and_its_copy_swap_roles_at_random_but_equally_often() -> None:
+def test_control_and_its_copy_are_measured_in_random_but_balanced_order() -> None:
     schedule, control = Schedule(PLAN), PLAN.controls[0]
     copies = [control.name, PLAN.replicate(control).name]
     first = []
@@ -134,7 +134,7 @@ def test_factor_whose_levels_take_long_to_change_is_changed_only_once_in_a_round
         assert sum(a != b for a, b in pairwise(stars)) == len(plan.controls) - 1
 
 
-def test_run_ends_at_its_precision_its_budget_or_its_maximum_number_of_rounds() -> None:
+def test_run_ends_as_soon_as_it_is_precise_enough_or_reaches_a_limit() -> None:
     plan = resolve(STUDY, QUICK(budget="50s", precision="5%"))
     good, bad = [0.05] * 3, [0.01, 0.06, 0.01]
     assert not enough(plan, 9, 10.0, good, 1.0), "fewer than the fewest rounds"
@@ -260,7 +260,7 @@ def warm_up(
     return slices
 
 
-def test_slice_is_shortened_until_a_tenth_of_its_time_on_the_fastest_arm_is_start_up() -> None:
+def test_slice_is_shortened_until_start_up_takes_a_tenth_of_its_time() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -379,7 +379,7 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_busy_machine_is_warned_about_only_if_its_load_is_high_and_its_cpu_is_in_use_now() -> None:
+def test_warning_of_a_busy_machine_requires_that_its_cpu_is_in_use_now() -> None:
     (warning,) = busy_warnings(7.8, 1, spin)
     assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
     assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"

@@ -52,7 +52,7 @@ def test_larger_share_of_encrypted_columns_includes_all_columns_of_smaller_share
     assert not column_groups(None)
 
 
-def test_gateway_rules_have_columns_accounts_keys_and_statements() -> None:
+def test_gateway_rules_match_the_encryption_level_and_the_accounts() -> None:
     name, level = 'a "b"\\ü', SHARES[50]
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
     rules = tomllib.loads(rules_text(level, "shop", "sm4-gcm", accounts, {"key": SecretStr("0f" * 16)}, CATALOGUE))

@@ -110,7 +110,7 @@ def test_error_for_a_server_cpu_counter_in_another_unit_names_the_unit(
     assert message in refused(counter, second, after_seconds=1.0)
 
 
-def test_server_cpu_of_900_cores_is_accepted(counter: Counter) -> None:
+def test_cpu_time_of_a_server_with_900_cores_is_accepted(counter: Counter) -> None:
     counter.prints("1e6")
     assert counter.prints("1000900", after_seconds=1.0) == 1_000_900
 
@@ -155,7 +155,7 @@ sys.stdin.read()
 """
 
 
-def test_script_of_the_manual_prints_the_cpu_time_of_a_process_and_its_running_and_ended_children(
+def test_cpu_time_printed_by_the_script_of_the_manual_includes_child_processes(
     tmp_path: Path,
 ) -> None:
     page = (Path(__file__).parents[3] / "docs" / "own-servers.md").read_text()

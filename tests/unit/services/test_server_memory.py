@@ -26,7 +26,7 @@ PROCESS = "Rss:                2048 kB\nPss:                1000 kB\nPss_Dirty: 
         ("process_open_fds 9\nprocess_resident_memory_bytes 1.2e+08\n", 120_000_000),
     ],
 )
-def test_printed_memory_may_be_bytes_a_number_with_a_unit_or_a_known_format(printed: str, expected: int) -> None:
+def test_printed_memory_is_parsed_in_every_supported_format(printed: str, expected: int) -> None:
     assert parse_bytes(printed) == expected
 
 
@@ -36,7 +36,7 @@ def test_output_of_the_server_memory_command_without_a_number_is_refused(printed
         parse_bytes(printed)
 
 
-def test_memory_below_that_of_any_server_is_refused() -> None:
+def test_memory_reading_too_small_for_any_server_is_refused() -> None:
     with pytest.raises(CostofError, match=r"it printed '9000', which is 9\.00.kB, less than any server uses"):
         ServerMemory("echo 9000").read()
 

@@ -109,7 +109,7 @@ def worst(ending: Callable[[Simulated], Ends]) -> tuple[float, float]:
     ("ending", "least", "most_false"),
     [(planned, 0.94, 0.06), (precise, 0.93, 0.065), (stopped_and_widened, 0.95, 0.05), (continued, 0.93, 0.07)],
 )
-def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_run(
+def test_intervals_have_their_promised_coverage_for_each_way_to_end_a_run(
     ending: Callable[[Simulated], Ends], least: float, most_false: float
 ) -> None:
     held, false = worst(ending)
@@ -117,7 +117,7 @@ def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_r
     assert false <= most_false
 
 
-def test_ordinary_intervals_claim_false_costs_if_runs_are_stopped_once_the_figure_looks_convincing() -> None:
+def test_ordinary_intervals_show_false_costs_if_a_run_stops_at_a_convincing_figure() -> None:
     """This shows that the previous test can fail: it would if the intervals were not wider."""
     held, false = worst(stopped)
     assert held < 0.75

@@ -81,14 +81,14 @@ def test_no_capacity_is_estimated_if_the_share_of_late_operations_does_not_depen
     assert crossing(observations, SHARE, 100.0) is None
 
 
-def test_capacity_fitted_to_percentiles_of_slices_is_less_than_5_percent_too_high() -> None:
+def test_capacity_fitted_to_percentiles_is_overestimated_by_less_than_5_percent() -> None:
     observations = run(np.random.default_rng(3), 100, CAPACITY, observe_percentile, SPREAD_OF_PERCENTILES)
     found = crossing(observations, SHARE, 0.9 * CAPACITY)
     assert found is not None
     assert CAPACITY < found < 1.05 * CAPACITY
 
 
-def test_capacity_does_not_depend_on_how_far_a_percentile_is_beyond_five_times_the_limit() -> None:
+def test_capacity_treats_all_percentiles_beyond_five_times_the_limit_equally() -> None:
     def observed(most: float) -> list[Observation]:
         ratios = {90.0: 0.5, 100.0: 1.0, 110.0: most}
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]
@@ -96,7 +96,7 @@ def test_capacity_does_not_depend_on_how_far_a_percentile_is_beyond_five_times_t
     assert crossing(observed(5.0), SHARE, 100.0) == crossing(observed(math.inf), SHARE, 100.0)
 
 
-def test_capacity_is_estimated_in_every_round_even_if_late_operations_were_in_few_slices() -> None:
+def test_capacity_is_estimated_in_every_round_even_if_few_slices_have_late_operations() -> None:
     # These figures are from a real run. Nearly all late operations came in three of its slices, and two of these slices
     # had low rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}

@@ -233,7 +233,7 @@ def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: 
 
 
 @pytest.mark.slow
-def test_change_points_equal_the_change_points_of_the_library_ruptures() -> None:
+def test_change_points_equal_those_of_the_ruptures_library() -> None:
     # Imported here, because the import takes two seconds.
     import ruptures
 

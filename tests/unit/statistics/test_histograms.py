@@ -127,7 +127,7 @@ def test_percentile_of_a_run_is_computed_over_the_operations_of_all_rounds() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 10, 30])
-def test_interval_of_percentile_ratio_has_95_percent_coverage(rounds: int) -> None:
+def test_interval_of_a_percentile_ratio_has_95_percent_coverage(rounds: int) -> None:
     chance = np.random.default_rng(20)
     held = np.zeros(len(PERCENTILES))
     for run in range(TAIL_RUNS):

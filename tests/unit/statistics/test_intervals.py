@@ -63,7 +63,7 @@ def test_interval_of_a_trimmed_mean_equals_the_interval_of_scipy(rounds: int, co
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
 
-def test_interval_of_a_mean_is_that_of_student() -> None:
+def test_interval_of_a_mean_equals_the_interval_of_students_t_distribution() -> None:
     """The quantile of Student's t for 9 degrees of freedom is 2.262 (table of Student's t, 95 %, two-sided)."""
     found = estimate([*range(10)])
     half = 2.262 * math.sqrt(sum((each - 4.5) ** 2 for each in range(10)) / 9 / 10)
@@ -164,7 +164,7 @@ def test_break_even_is_infinite_if_each_operation_adds_more_than_the_allowed_sha
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_protection_with_cheaper_connections_always_saves_time_unless_operations_become_slower(
+def test_protection_with_cheaper_connections_saves_time_unless_operations_become_slower(
     connection: float, operation: float, saves: float
 ) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
@@ -204,7 +204,7 @@ def test_moderated_variances_make_intervals_narrower_and_keep_their_coverage(
     assert width < 1.0
 
 
-def test_moderated_variances_narrow_intervals_of_six_rounds_by_a_third_at_high_confidence() -> None:
+def test_moderated_variances_narrow_high_confidence_intervals_of_six_rounds_by_a_third() -> None:
     """Many comparisons need a high confidence level, at which intervals with few degrees of freedom are very wide."""
     held, width = share_and_width(4, 6, 0.0, 0.999, runs=500)
     assert held > 0.997
@@ -225,7 +225,7 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
 @pytest.mark.parametrize(
     ("rounds", "noise"), [(6, 0.3), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(6, 0.02), (20, 0.3)])]
 )
-def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
+def test_interval_of_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
     """The true share is 24 %, and `noise` is the scatter of the rounds. If no interval can be computed, it counts as
     containing the truth.
     """
@@ -237,7 +237,7 @@ def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
-def test_share_of_a_whole_that_may_be_zero_has_no_interval() -> None:
+def test_share_has_no_interval_if_its_whole_may_be_zero() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
     assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
@@ -261,7 +261,7 @@ def test_interval_of_a_difference_of_shares_equals_the_table_of_newcombe(
     assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
 
 
-def test_p_values_of_the_example_of_benjamini_and_hochberg_are_adjusted() -> None:
+def test_adjusted_p_values_agree_with_the_example_of_benjamini_and_hochberg() -> None:
     """In the paper's example, 4 of 15 p-values are significant at 5 %, and only 3 with Bonferroni's correction."""
     p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
     p_values += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]

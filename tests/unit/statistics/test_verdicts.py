@@ -40,20 +40,20 @@ def runs_with(*wrong: Verdict, costs: list[float], rounds: int, spread: float) -
 @pytest.mark.parametrize(
     "rounds", [6, pytest.param(12, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
 )
-def test_identical_arms_are_rarely_judged_a_cost_or_saving(rounds: int) -> None:
+def test_identical_arms_rarely_get_the_verdict_cost_or_saving(rounds: int) -> None:
     claims = (Verdict.COSTS, Verdict.SAVES)
     assert runs_with(*claims, costs=[1.0] * 8, rounds=rounds, spread=0.1) <= 0.06
 
 
 @pytest.mark.parametrize("cost", [1.06, pytest.param(1 / 1.06, marks=pytest.mark.slow)])
-def test_effect_beyond_the_margin_is_rarely_judged_no_difference(cost: float) -> None:
+def test_effect_beyond_the_margin_rarely_gets_the_verdict_no_difference(cost: float) -> None:
     """Regression: half of all runs reported a throughput of +11 % as no difference above 5 %."""
     claims = (Verdict.NO_DIFFERENCE,)
     assert runs_with(*claims, costs=[cost] * 4, rounds=10, spread=0.03) <= 0.06
     assert runs_with(*claims, costs=[1.11] * 4, rounds=10, spread=0.06) <= 0.06
 
 
-def test_cost_above_the_margin_is_rarely_judged_no_cost() -> None:
+def test_cost_above_the_margin_rarely_gets_the_verdict_no_cost() -> None:
     assert runs_with(Verdict.NO_COST, costs=[1.06] * 4, rounds=10, spread=0.03) <= 0.06
 
 
@@ -109,7 +109,7 @@ def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: in
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
-def test_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds_and_most_in_twice_as_many(cost: float) -> None:
+def test_about_half_of_runs_reach_a_verdict_in_the_predicted_number_of_rounds(cost: float) -> None:
     """`cost` is a ratio: 1.1 must have the verdict that there is a cost, and 1.0 that any cost is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
@@ -125,7 +125,7 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
     assert latency == rounds_needed(Contrast(fewer, 10, MARGIN, better="higher"), 3, MOST)
 
 
-def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
+def test_cost_is_detected_only_above_the_smallest_detectable_cost() -> None:
     """A rate is the inverse of a latency, so their smallest detectable changes are inverse to each other."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
@@ -137,7 +137,7 @@ def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightl
     )
 
 
-def test_smallest_detectable_cost_stated_for_longer_runs_is_detected_as_often_as_stated() -> None:
+def test_smallest_detectable_cost_of_a_longer_run_is_detected_as_often_as_stated() -> None:
     chance, spread = np.random.default_rng(2), 0.3
     short = Contrast(Mean(0.0, spread / math.sqrt(20), 19), 20, MARGIN)
     cost = 1 + smallest_detectable(extrapolated(short, 80), 1, detected_in=0.9)
@@ -182,7 +182,7 @@ def test_effect_is_unresolved_if_two_identical_arms_differ_by_more() -> None:
         (Contrast(Mean(0.5, 0.001, 3), 4, MARGIN), Verdict.UNRESOLVED),
     ],
 )
-def test_verdict_depends_on_interval_margin_noise_and_direction(contrast: Contrast, verdict: Verdict) -> None:
+def test_verdict_follows_from_the_effect_and_its_noise(contrast: Contrast, verdict: Verdict) -> None:
     assert verdicts([contrast]) == [verdict]
 
 

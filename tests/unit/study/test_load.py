@@ -144,7 +144,7 @@ def test_rate_of_the_load_replaces_the_placeholder_in_commands() -> None:
         ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "--pool does not work with the commands of mine"),
     ],
 )
-def test_load_requires_a_rate_placeholder_in_the_commands_and_the_placeholder_requires_a_load(
+def test_load_and_rate_placeholder_of_commands_require_each_other(
     line: str, requested: RequestedLoad, message: str
 ) -> None:
     with pytest.raises(CostofError, match=message):
@@ -152,7 +152,7 @@ def test_load_requires_a_rate_placeholder_in_the_commands_and_the_placeholder_re
 
 
 @pytest.mark.parametrize(("study", "role"), [("http-tls-termination", "balancer"), ("mongodb-tls", "server")])
-def test_study_at_a_load_has_metrics_of_the_cpu_time_of_client_and_server_or_balancer(study: str, role: str) -> None:
+def test_study_at_a_load_measures_the_cpu_time_of_client_and_server(study: str, role: str) -> None:
     roles = [name for name in arriving(study).study.metrics if ".cpu." in name]
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
@@ -176,7 +176,7 @@ def test_study_at_a_load_has_metrics_only_of_queries_that_its_connections_send()
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_length_of_a_slice_at_a_load_is_twice_the_length_of_a_connection_within_bounds(
+def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_bounds(
     lasts_seconds: float, seconds: float
 ) -> None:
     plan = arriving("redis-tls", "5000/s")
@@ -187,7 +187,7 @@ def test_length_of_a_slice_at_a_load_is_twice_the_length_of_a_connection_within_
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_at_a_low_rate_is_longer_and_is_not_shortened() -> None:
+def test_slice_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")

@@ -37,7 +37,7 @@ def changed(folder: Path, old: str, new: str) -> str:
     return str(folder / "mine.toml")
 
 
-def test_unknown_study_error_suggests_the_nearest_name() -> None:
+def test_error_for_an_unknown_study_suggests_the_nearest_name() -> None:
     with pytest.raises(CostofError, match="did you mean 'mongodb-tls'"):
         load_study("mongo-tls")
 
@@ -266,7 +266,7 @@ def test_target_uses_its_own_cipher_suite_unless_the_user_names_one(
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
 
 
-def test_terminals_factor_sets_the_number_of_transaction_workers() -> None:
+def test_number_of_transaction_workers_equals_the_number_of_terminals() -> None:
     plan = plan_of(ENCRYPTION, "default", "terminals=8,32", "keying=on", "encrypted=0,20")
     assert names(plan) == [f"{arm}{context}" for context in ("", "@terminals-32") for arm in ("0", "0-copy", "20")]
     assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]

@@ -40,7 +40,7 @@ def test_range_of_loads_with_a_latency_limit_has_the_capacity_as_its_only_metric
         (("p50 of the query", "1.5ms"), 50, 1.5, "clients.query"),
     ],
 )
-def test_latency_limit_is_parsed_into_percentile_metric_and_milliseconds(
+def test_latency_limit_is_parsed_into_its_parts(
     limit: tuple[str, str], percentile: float, milliseconds: float, metric: str
 ) -> None:
     sweep = sweeping("1/s..9/s", limit).sweep
@@ -131,9 +131,7 @@ def test_limit_for_commands_applies_to_a_percentile_of_their_report(read: str, l
 
 
 @pytest.mark.parametrize(("read", "known"), [("pgbench", "no percentiles"), ("wrk", "p50 of a request")])
-def test_error_for_a_limit_on_an_unknown_percentile_lists_the_percentiles_that_the_command_reports(
-    read: str, known: str
-) -> None:
+def test_error_for_a_limit_on_an_unknown_percentile_lists_the_known_percentiles(read: str, known: str) -> None:
     with pytest.raises(CostofError, match=f"{read} has no such percentile .*{known}"):
         sweeping_commands("load -R {rate}", read, "p97 of a request")
 

@@ -102,11 +102,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Return whether sentences about an example service begin the answer, and which effects other sentences omit.
+        """Return how the sentences about an example service change the rest of the answer.
 
-        The sentences about an example service begin the answer if the run has several contexts (such as distances),
-        measures connections, and has one to `MOST_SENTENCES` protections. If the run has a single context, other
-        sentences omit the effects that the sentences about the example service mention.
+        - They begin the answer of a run with several contexts (such as distances), if the run measures connections and
+          has at most `MOST_SENTENCES` protections.
+        - In a run with a single context, other sentences do not repeat the effects that they mention.
         """
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the answer needs no example service.
@@ -121,7 +121,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # If there are several contexts, omit nothing: other sentences compare the effects in all contexts.
+            # In a run with several contexts, other sentences may repeat the effects to compare them between contexts.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -144,9 +144,9 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
 WORDS = {CONNECTION: "a new connection", OPERATION: "an operation"}
 COMPUTED = "computed from a run on one machine"
-#: The summary does not mention smaller differences in round trips and bytes.
+#: The summary mentions a protection's additional round trips and bytes only if there are at least this many.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: Sentences do not mention a distance shorter than this.
+#: Sentences do not mention a distance with a shorter round-trip time than this.
 LEAST_DISTANCE_MS = 0.01
 #: If the run has more protections than this, the answer has a sentence about only the first one. The calculator always
 #: has all of them.
@@ -166,13 +166,12 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         if connects
         else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
-    same = f"at the same load{' and distance' if far else ''}"
-    for number, each in enumerate(_in_sentences(index, model)):
+    for each in _in_sentences(index, model):
         costs = added(each, load)
         measured = dict(_measured_effects(index, model, each.protection))
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
-        at = same if number else f"calculated for {service}"
+        at = f"calculated for {service}"
         if connection.startswith(ADDS) and operation.startswith(ADDS):
             both = f"{connection} and {operation.removeprefix(ADDS)},"
         else:
@@ -204,7 +203,7 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
 
 
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
-    """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
+    """Yield the time that each protection adds to a connection and to an operation, and the added CPU cores.
 
     The figures are calculated for the load and the distance that `measured_load` returns.
     """
@@ -275,7 +274,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 
 
 def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return a sentence about the first protection, such as 'A new connection with TLS needs 2 more round trips.'."""
+    """Return a sentence about the run's first protection: 'A new connection with TLS needs 2 more round trips.'."""
     texts = []
     connects = has_connections(model)
     for each in extras(index, model)[:1]:
@@ -369,8 +368,8 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["variant", "distance", "predicted", "measured", "error"]
-    # Leave out metrics that are predicted only for the distance from which the model was computed (`local`): there is
-    # no prediction to test.
+    # The model is computed from the figures at one distance (`local`), so it cannot be tested there. Leave out metrics
+    # without a prediction for another distance.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
     for name in tested:
         shown = [each for each in model.predictions if each.metric == name]
@@ -431,9 +430,9 @@ def _summary(extra: ExtraCost, model: CostModel) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note about the tunnels whose client end answers the TCP handshake; None if there are none.
+    """Return a note about tunnels whose end at the client answers the TCP handshake; None if there are none.
 
-    The cost model does not count the round trip of this handshake, because the handshake does not cross the link.
+    Such a handshake does not cross the link to the servers, so the cost model does not count its round trip.
     """
     labels = []
     for cost in model.operations:
@@ -445,8 +444,8 @@ def near_end(index: Index, model: CostModel) -> str | None:
         return None
     names = fmt.listed(labels)
     return (
-        f"With {names}, the client's end of the tunnel answers the TCP handshake; the handshake's round trip does not "
-        "cross the link and is not counted."
+        f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
+        "handshake, so this handshake's round trip does not cross the link and is not counted."
     )
 
 
@@ -461,7 +460,7 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class Line:
-    """The cost that one protection adds to one operation, as computed by the model and as measured."""
+    """The cost that one protection adds to one operation: the curve of the model, and the measured costs."""
 
     colour: str
     control: OperationCost
@@ -473,9 +472,9 @@ class Line:
         return own.value + far, own.low + far, own.high + far
 
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Return the percentage of throughput that is lost, and its interval's ends.
+        """Return the percentage of throughput that is lost, as (value, low, high).
 
-        It holds for a client that waits for each operation before it starts the next.
+        This is the loss of a client that waits for each operation before it starts the next.
         """
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))

@@ -57,8 +57,9 @@ Term = tuple[float, Estimate]
 class Load:
     """The service for which costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
 
-    In a study that opens no connections, `operations` is 1 and `connections_per_second` is the rate of operations. The
-    connections then cost nothing.
+    - `operations`: operations on each connection.
+    - `connections_per_second`: new connections per second. In a study without new connections, it is the number of
+      operations per second, `operations` is 1, and connections cost nothing.
     """
 
     round_trip_ms: float
@@ -74,8 +75,8 @@ class Load:
 class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
-    `inside` is 1 if the measured cost of a connection includes its first operation, otherwise 0. `memory_bytes` is the
-    memory that the protection adds to each connection on the servers; None if it was not measured.
+    - `inside`: 1 if the measured cost of a connection includes its first operation, otherwise 0.
+    - `memory_bytes`: the memory that the protection adds to each connection on the servers; None if not measured.
     """
 
     protection: str
@@ -146,7 +147,7 @@ def added(extra: Extras, load: Load) -> Added:
     cpu = _sum([(1.0, extra.connection.cpu_ms), (later, extra.operation.cpu_ms)])
     rate = load.connections_per_second / 1000
     cores = _sum([(rate, cpu)])
-    # With --load, the CPU time of a connection includes its queries, so these need no term of their own.
+    # With --load, the CPU time of a connection includes that of its queries, so it must not be added again.
     parts = (extra.connection.servers_cpu_ms, extra.connection.client_cpu_ms)
     servers, client = (_sum([(rate, part)]) if part is not None else None for part in parts)
     return Added(
@@ -233,9 +234,9 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: that of `measured_load`.
+    """Return the load and distance that the calculator shows first: those of `measured_load`.
 
-    If the run has the option `--distance`, its first distance replaces that of `measured_load`.
+    If the user gave the option `--distance`, the first of its distances is used instead.
     """
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load

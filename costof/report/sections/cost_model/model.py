@@ -217,9 +217,9 @@ def flush_time(run: Run) -> Mean:
 def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
     """Return the number of flushes of the disk that one operation waits for.
 
-    Operations in flight at the same time share flushes, so the servers count only a part of a flush for each, such as
-    1/4. But each operation waits for whole flushes. The counted number is therefore multiplied by the number of
-    operations in flight, up to `MOST_WAITS`. An operation that is alone waits for all its flushes.
+    Operations in flight at the same time share flushes: if 4 share one flush, the servers count 1/4 flush for each. But
+    each of them waits for the whole flush. The counted number is therefore multiplied by the number of operations in
+    flight, up to `MOST_WAITS`.
     """
     workload = run.plan.study.metrics[operation.metric].workload
     records = [
@@ -253,19 +253,19 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # Leave out the round trip of a TCP handshake that the client's end of a tunnel answers, because this round trip
-    # does not cross the link.
+    # If the client's end of a tunnel answers the TCP handshake, the handshake does not cross the link. Subtract its
+    # round trip.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, transferred
 
 
 def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation by role, without the lab's simulated links."""
+    """Return the CPU seconds of one operation by role. The role that simulates the lab's network links is left out."""
     return {role: seconds for role, seconds in cpu_seconds_per_operation(records).items() if role != LINK_ROLE}
 
 
 def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to one operation of its control; None if the two have no common rounds."""
+    """Return the cost that the arm adds to one operation of its control; None if they have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
@@ -297,9 +297,9 @@ def _extra_cpu_ms(
 ) -> Estimate:
     """Return the CPU milliseconds that the arm adds to one operation, paired by round.
 
-    The CPU time is that of all roles (client, server, …) together or, if `only` is given, of the roles in it. Rounds in
-    which a role has no reading are left out. If too few rounds remain, roles that lack a reading in any round are left
-    out instead.
+    The CPU time is the sum over all roles (client, server, …) or, if `only` is given, over the roles in `only`. Rounds
+    in which any role lacks a reading are left out. If too few rounds remain, all rounds are kept, but roles that lack a
+    reading in any round are left out.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
@@ -332,7 +332,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from `local` in nothing but the distance.
+        # Predict only for arms that differ from `local` in nothing but the distance.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
@@ -341,7 +341,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # In all studies, rates in `predicts` are those of a single worker: 1 / time of an operation.
+                # A rate in `predicts` is always that of a single worker: 1 / time of an operation.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(

@@ -177,7 +177,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield the percentiles for which arm and control have enough operations, and then the first one without enough."""
+    """Yield the percentiles of the arm, and then the lowest one for which arm or control has too few operations."""
     places = range(len(PERCENTILES))
     estimates = ratios(control.percentiles.at(places), protected.percentiles.at(places), rounds)
     for place, ratio in enumerate(estimates):
@@ -246,7 +246,7 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
     for (percentile, metric, needed), each_arm in arms.items():
         yield (
             f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
-            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
+            f"{with_operations(index, each_arm)}, because a {percentile_name(percentile)} needs {needed:,} operations."
         )
 
 

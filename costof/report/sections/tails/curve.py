@@ -33,8 +33,8 @@ TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
 MEDIAN = 50
 COST, SAVING = "cost", "saving"
-#: If the highest cost is more than this many times the cost at the median, the axis is logarithmic beyond twice the
-#: cost at the median.
+#: If the highest cost is more than this many times the cost at the median, the axis of costs is linear up to twice the
+#: cost at the median, and logarithmic beyond.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
@@ -210,8 +210,8 @@ def _sentence(index: Index, curve: Curve) -> str:
             )
         where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. A {effect} of {amount} also fits every other percentile from {first} "
-            f"to {last}, but at some of them this run cannot tell it from zero."
+            f"{subject} {about} {what} {where}. With {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
+            f"fits all percentiles from {first} to {last}, but at some of them the {effect} could also be zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -228,9 +228,9 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return the longest series of points, from the lowest percentile on, that may all have the same cost.
+    """Return the points from the lowest percentile up to the last one that may have the same cost as all before it.
 
-    They may if one cost lies within the bands of all of them.
+    Points may have the same cost if a single cost lies within the bands of all of them.
     """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
@@ -249,11 +249,11 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
     return COST if cost > 0 else SAVING, fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
 
 
-def with_operations(arms: Sequence[tuple[str, int]]) -> str:
-    """Return arms with their numbers of operations as text, such as "'tls' and 'ssh' (48 operations each)"."""
+def with_operations(index: Index, arms: Sequence[tuple[str, int]]) -> str:
+    """Return arms with their numbers of operations as text, such as "'TLS 1.3' and 'SSH' (48 operations each)"."""
     names: dict[int, list[str]] = {}
     for name, operations in arms:
-        names.setdefault(operations, []).append(f"'{name}'")
+        names.setdefault(operations, []).append(f"'{index.label_at(name)}'")
     return fmt.listed(
         [
             f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
@@ -270,5 +270,5 @@ def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
     for (metric, needed), each_arm in arms.items():
         yield (
             f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with "
-            f"{with_operations(each_arm)}, because it needs {needed:,} operations."
+            f"{with_operations(index, each_arm)}, because these percentiles need {needed:,} operations."
         )

@@ -73,9 +73,9 @@ mod tests {
 
     /// The test runs in a child process, because a process that has forbidden core dumps cannot allow them again.
     #[test]
-    fn private_memory_forbids_core_dumps() {
+    fn process_with_private_memory_writes_no_core_dump() {
         if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {
-            let this = "process::tests::private_memory_forbids_core_dumps";
+            let this = "process::tests::process_with_private_memory_writes_no_core_dump";
             let mut program = std::process::Command::new(std::env::current_exe().unwrap());
             let run = program.args(["--exact", this]).env("COSTOF_KEEPS_PRIVATE", "1").output().unwrap();
             assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));

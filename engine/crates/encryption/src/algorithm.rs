@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn algorithm_is_recovered_from_its_name_and_from_its_number() {
+    fn algorithm_can_be_looked_up_by_name_and_by_number() {
         for algorithm in Algorithm::ALL {
             assert_eq!(Algorithm::from_number(algorithm.number()), Some(algorithm));
             let written = serde_json::to_string(&algorithm).unwrap();
@@ -348,7 +348,7 @@ mod tests {
 
     /// The expected values are test cases 2 and 4 of McGrew and Viega, "The Galois/Counter Mode of Operation".
     #[test]
-    fn aes_gcm_matches_the_test_cases_of_the_authors_of_gcm() {
+    fn aes_gcm_matches_the_test_cases_in_the_gcm_specification() {
         let none = "00000000000000000000000000000000";
         let case2 = ["0388dace60b6a392f328c2b971b2fe78", "ab6e47d42cec13bdf53a67b21257bddf"];
         gcm_opens(Aes128Gcm::new(&key(none).into()), ["000000000000000000000000", "", case2[0], case2[1]], none);

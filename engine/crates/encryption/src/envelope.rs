@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn associated_data_contains_the_column_type_the_column_name_and_the_row_format() {
+    fn associated_data_identifies_the_column_and_the_row_format() {
         let data = |format, names| associated_data(Algorithm::Aes128Ctr, BALANCE, format, names);
         let text = data(RowFormat::Text, [b"tpcc", b"customer", b"c_balance"]);
         assert_eq!(text, b"\x02\x3f\0\x0e\0\0\0\xf6\x81\0\x02\0tpcc\0customer\0c_balance\0");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_must_be_encrypted_accepts_only_names_of_the_form_database_table_column() {
+    fn column_that_must_be_encrypted_is_named_with_its_database_and_table() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

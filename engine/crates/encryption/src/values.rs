@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn ciphertext_is_refused_under_a_wrong_column_a_wrong_key_or_a_wrong_algorithm() {
+    fn ciphertext_is_refused_in_another_column_and_with_another_key_or_algorithm() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"plain");
             assert!(opened(algorithm, b"colum", &value).is_err());

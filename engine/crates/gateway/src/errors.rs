@@ -206,7 +206,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
 
     #[test]
-    fn only_status_flags_and_counts_of_ok_and_eof_packets_reach_the_client() {
+    fn gateway_removes_texts_and_insert_ids_from_ok_packets() {
         let mut out = Vec::new();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\x02\x00\x01\x00Rows matched: 3", false, 1, &mut out).unwrap();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\xff\xff\x01\x00Rows matched: 3", true, 1, &mut out).unwrap();

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_limits_count_only_open_connections_and_are_named_in_errors() {
+    fn connection_limits_count_only_open_connections() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();

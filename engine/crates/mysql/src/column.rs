@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn column_label_has_the_column_name_on_a_single_line() {
+    fn column_label_escapes_line_breaks_in_the_column_name() {
         let definition = Definition::parse(LAST).unwrap();
         assert_eq!(definition.label(), "column tpcc.customer.c_last");
         let computed = Definition { name: b"count(\n*)", original: [b""; 3], ..definition };

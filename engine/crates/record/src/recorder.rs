@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn request_time_is_the_sum_of_start_delay_connect_time_and_processing_time() {
+    fn request_time_is_the_sum_of_its_three_parts() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn time_above_the_histogram_bound_keeps_its_exact_sum() {
+    fn sum_of_times_is_exact_even_above_the_histogram_maximum() {
         let mut record = PhaseRecord::default();
         record.add(&Span { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
         let answer = record.answer().unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_one_random_start_time_per_operation_is_drawn_and_too_many_are_refused() {
+    fn schedule_draws_at_most_one_random_start_time_per_operation() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_have_their_mean_and_are_memoryless() {
+    fn think_times_have_the_configured_mean_and_are_memoryless() {
         let times = times(Some(2.0), 0);
         let share = |limit: u64| times.iter().filter(|time| **time > limit * 1_000_000).count() as f64 / 50_000.0;
         let mean = times.iter().sum::<u64>() as f64 / 50_000.0;

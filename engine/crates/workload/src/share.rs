@@ -117,7 +117,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn first_of_several_hosts_alone_loads_the_data() {
+    fn only_the_first_of_several_hosts_loads_the_data() {
         let mut tpcc_load = workload("tpcc", 5);
         tpcc_load.tpcc = Some(crate::tpcc::Settings { phase: TpccPhase::Load, ..Default::default() });
         for load in [workload("load", 4), tpcc_load] {

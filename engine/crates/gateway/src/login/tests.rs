@@ -56,7 +56,7 @@ fn greeting_offers_only_supported_capabilities() {
 }
 
 #[test]
-fn login_response_contains_the_account_and_whether_the_client_decrypts() {
+fn login_response_states_the_account_and_whether_its_client_decrypts() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
     let announces = |value| ("costof_encrypted", value);

@@ -218,7 +218,7 @@ fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unguarded_session_passes_all_bytes_until_the_account_is_changed_or_guarded_by_new_rules() {
+fn unguarded_session_passes_all_bytes_while_its_account_stays_unguarded() {
     let mut open = TestSession::accepted("admin", false);
     assert_eq!(open.take(), (vec![b"\x00\x00\x00\xff\xff\x07\x00welcome".to_vec()], vec![]));
     let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")]]);
@@ -299,7 +299,7 @@ fn each_new_data_key_has_a_higher_number() {
 }
 
 #[test]
-fn login_of_a_guarded_account_needs_an_unambiguous_name_a_decrypting_client_and_utf8() {
+fn unsafe_login_of_a_guarded_account_is_refused() {
     let mut other_charset = response("shop", true);
     // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
@@ -505,7 +505,7 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
 /// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
 /// from a known column of a table.
 #[test]
-fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted() {
+fn result_column_is_encrypted_depending_on_its_origin_and_its_approval() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
@@ -656,7 +656,7 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn result_of_a_prepared_statement_is_encrypted_as_the_approval_of_the_statement_requires() {
+fn result_of_a_prepared_statement_is_encrypted_as_its_approval_requires() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {
@@ -764,7 +764,7 @@ fn execution_of_a_prepared_statement_is_refused_if_a_parameter_has_an_unapproved
 }
 
 #[test]
-fn session_ends_if_text_is_sent_as_long_data_for_a_parameter_of_type_number() {
+fn long_data_for_a_numeric_parameter_ends_the_session() {
     const NULL: u8 = 0x06;
     const CURSOR: usize = 4 + 1 + 4;
     for (before, passes) in [(&[TEXT][..], true), (&[NUMBER], false), (&[NULL], true), (&[NUMBER, TEXT], true)] {

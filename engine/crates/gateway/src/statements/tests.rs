@@ -94,7 +94,7 @@ fn every_known_attack_is_refused() {
 }
 
 #[test]
-fn server_gets_the_approved_text_with_newly_encoded_values_of_the_client() {
+fn values_of_the_client_are_encoded_anew_in_the_approved_text() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -172,7 +172,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn statement_is_refused_if_its_alias_order_by_or_limit_differs_from_the_approved_statement() {
+fn statement_is_refused_if_an_alias_or_clause_differs_from_the_approved_statement() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),

@@ -106,7 +106,7 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() 
 }
 
 #[test]
-fn hang_up_of_the_peer_is_noticed_even_if_no_task_waits() {
+fn closed_connection_is_detected_even_if_no_task_waits_for_it() {
     run(|reactor| async move {
         let (quiet, mut theirs) = pair(&reactor);
         theirs.write_all(b"x").unwrap();

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn last_request_announces_that_the_client_closes_the_connection() {
+    fn last_request_has_the_header_connection_close() {
         let request = Request::new(&settings("/?wait=200", None, &["Accept: */*", "user-agent: x"]), "h:8080").unwrap();
         let keep_alive = "GET /?wait=200 HTTP/1.1\r\nHost: h:8080\r\nAccept: */*\r\nuser-agent: x\r\n";
         assert_eq!(request.bytes(false), format!("{keep_alive}\r\n").as_bytes());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn request_with_a_body_is_a_post_that_states_the_length_of_the_body_in_bytes() {
+    fn request_with_a_body_is_a_post_with_the_length_of_the_body() {
         let json = settings("/orders", Some("shop.example"), &["User-Agent: x", "Content-Type: application/json"]);
         let request = Request::new(&Settings { body: Some("{\"ä\": 1}".into()), ..json.clone() }, "h").unwrap();
         let header = "POST /orders HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: x\r\nContent-Type: application/json\r\n\

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_read_preferences_that_end_in_preferred_fall_back_to_other_members() {
+    fn only_read_preferences_with_suffix_preferred_fall_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_an_unreachable_member_is_reported_if_no_other_member_has_the_wanted_role() {
+    fn unreachable_member_is_reported_if_no_member_has_the_wanted_role() {
         let lonely = || vec![member(1, true, false)];
         let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
         assert_eq!(reason(None), Class::NoMember);

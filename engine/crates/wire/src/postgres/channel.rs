@@ -226,7 +226,7 @@ mod tests {
 
     /// Fuzzing: divide arbitrary bytes into messages as a channel does.
     #[test]
-    fn fuzz_reading_answers_from_arbitrary_messages_never_panics() {
+    fn reading_answers_from_arbitrary_messages_never_panics() {
         bolero::check!().with_iterations(2000).with_type().for_each(|messages: &Vec<(u8, Vec<u8>)>| {
             let mut answer = Answer::new(|body: &[u8]| row(body, 1)?.value().map(|_| ()));
             for (kind, body) in messages {

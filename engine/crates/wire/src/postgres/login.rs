@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_reading_authentication_requests_from_arbitrary_bytes_never_panics() {
+    fn reading_authentication_requests_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
             let _ = read_request((b'R', bytes));
             let _ = read_request((b'R', &[b"\0\0\0\x0a", bytes].concat()));

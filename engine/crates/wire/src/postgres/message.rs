@@ -274,7 +274,7 @@ mod tests {
 
     /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
-    fn fuzz_parsing_messages_from_arbitrary_bytes_never_panics() {
+    fn parsing_messages_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
             if let Ok(Some((_, body))) = header(bytes) {
                 assert!(body <= LONGEST);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_reading_account_balances_from_arbitrary_bytes_never_panics() {
+    fn reading_account_balances_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
             let _ = (check_balance(bytes, true), check_balance(bytes, false));
         });
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn prepared_statement_is_bound_described_and_executed() {
+    fn prepared_statement_is_executed_without_being_parsed_again() {
         let out = requests(Statements::Prepared, Results::Binary, &[&[1, -5]]);
         let bind = b"B\0\0\0\x1a\0s\0\0\0\0\x02\0\0\0\x011\0\0\0\x02-5\0\x01\0\x01";
         let rest = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";

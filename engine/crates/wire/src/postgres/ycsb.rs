@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_reading_rows_from_arbitrary_bytes_never_panics() {
+    fn reading_rows_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
             let _ = (read_key(body, usize::from(*columns)), read_key(body, usize::from(columns % 8)));
         });

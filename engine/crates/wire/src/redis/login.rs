@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_reading_login_replies_from_arbitrary_bytes_never_panics() {
+    fn reading_login_replies_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
             let _ = (greeted(bytes), ServerSide::read(Element::Bytes(bytes)));
         });

@@ -281,7 +281,7 @@ mod tests {
 
     /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
-    fn fuzz_length_computed_for_a_reply_in_arbitrary_bytes_is_exact() {
+    fn computed_length_of_a_reply_in_arbitrary_bytes_is_exact() {
         bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
             if let Ok(Some(whole)) = length(bytes) {
                 assert!((3..=bytes.len()).contains(&whole));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_length_computed_for_a_reply_with_elements_in_any_order_is_exact() {
+    fn computed_length_of_a_reply_with_elements_in_any_order_is_exact() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_reading_records_and_keys_from_arbitrary_bytes_never_panics() {
+    fn reading_records_and_keys_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(2000).with_type().for_each(|(reply, count): &(Vec<u8>, u8)| {
             let _ = read(reply, u64::from(*count));
             let mut scanned = ScannedKeys::default();

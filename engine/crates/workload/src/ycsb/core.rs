@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn load_phase_begins_at_the_record_number_in_setting_insert_start() {
+    fn load_phase_begins_at_the_configured_record_number() {
         let core = core(json!({"phase": "load", "insert_start": 500, "record_count": 1000})).unwrap();
         assert_eq!(core.begins_at, 500);
         assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));

@@ -179,7 +179,7 @@ fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
 }
 
 #[test]
-fn decrypted_row_is_refused_a_second_time_even_after_the_column_cache_was_cleared() {
+fn row_cannot_be_decrypted_twice_even_after_the_column_cache_is_cleared() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
@@ -293,7 +293,7 @@ proptest! {
 /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. Each byte 0xAA ends a
 /// packet of the result set.
 #[test]
-fn fuzz_reading_result_sets_from_arbitrary_bytes_never_panics() {
+fn reading_result_sets_from_arbitrary_bytes_never_panics() {
     bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
