@@ -151,7 +151,7 @@ class Truth:
         return {}
 
     def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the evidence about an arm that the service collects after the last round."""
+        """Return the evidence about an arm that the service collects after the last round, in the same form."""
         return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:

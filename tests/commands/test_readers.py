@@ -189,8 +189,8 @@ def test_output_with_only_invalid_numbers_is_refused_or_gives_finite_figures(nam
 
 #: A line of ab's report: the failed requests by cause. The cases set `Receive` to 0 or to the same count as `Length`.
 AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
-#: Each case: a real output; replacements in its text, after which at least half of its operations have failed; and the
-#: expected numbers of tried and failed operations.
+#: Each case has a real output, replacements in its text, and the expected numbers of tried and failed operations. The
+#: replacements make at least half of the operations fail.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     # Without ab's option -l, a response of different length is a failure. ab counts an aborted response under both
     # Receive and Length.

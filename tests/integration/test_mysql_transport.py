@@ -101,7 +101,7 @@ def test_five_workers_on_a_far_link_connect_as_fast_as_one(tmp_path: Path) -> No
     def carry_out_again(workers: int) -> None:
         plan = resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds="2"))
         far = plan.slices["connect@far"].model_copy(update={"operations": 8 * workers, "workers": workers})
-        # Only connections matter here, so each worker makes just one query.
+        # Only connections are compared here, so each worker makes just one query, to keep the run short.
         queries = {
             f"query_{n}@far": plan.slices[f"query_{n}@far"].model_copy(update={"operations": n}) for n in (1, 8, 32)
         }
