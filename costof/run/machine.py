@@ -44,9 +44,10 @@ BUSY_SHARE = 0.25
 class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
-    `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
-    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock; this difference changes if
-    somebody sets the time of day.
+    - `busy`: CPU time used by programs and the kernel.
+    - `steal`: CPU time that the hypervisor gave to other machines.
+    - `seconds`: the monotonic clock.
+    - `clock`: the time of day minus the monotonic clock. It changes if somebody sets the time of day.
     """
 
     seconds: float
