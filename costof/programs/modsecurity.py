@@ -216,7 +216,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # With and without inspection, nginx reads the whole body before it asks the origin. Only requests at the
-        # entrance (the clients' port) are inspected, because the rules would block the lab's status requests.
+        # nginx reads the whole body before it asks the origin, with and without inspection. The directives apply only
+        # to the port for clients: the rules would block the lab's own status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

@@ -73,9 +73,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host in
-    #: runs without clients at longer round-trip times. Figures of runs with and without such clients then cannot be
-    #: compared.
+    #: Whether near clients (round-trip time 0) always get a host of their own. If False, they share the server's host
+    #: in a run without far clients. Figures of runs with and without far clients then cannot be compared.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -141,8 +140,8 @@ class LabServer(ABC):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice (a measured window) contradicts the server's configuration; None if it does not.
 
-        For example, a server that must flush each commit made fewer flushes. Such a slice is discarded. `increases` has
-        by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
+        For example, the server should flush at each commit but made fewer flushes. Such a slice is discarded.
+        `increases` has the increase of each of the `readings` in the slice, such as {"flushes": 12}.
         """
         return first(part.mismatch(increases, answer) for part in self.parts)
 
@@ -249,9 +248,9 @@ class TargetServer(ABC):
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
-        #: The study's main factor, such as 'transport'. `levels` maps each value of the factor that the run measures,
-        #: such as 'tls', to its table `target` in the study. `offered` maps all values that this server may be able
-        #: to measure to their tables `target`.
+        #: The study's main factor (the protection), such as 'transport'. `levels` maps each level that the run
+        #: measures, such as 'tls', to the level's table `target` in the study. `offered` is the same for all levels
+        #: that this server may be able to measure.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
         self.offered: Mapping[str, Mapping[str, Any]] = {}
@@ -329,17 +328,16 @@ class TargetServer(ABC):
     def client_settings(self) -> ServiceSettings: ...
 
     def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the client settings that differ from a direct connection, such as a pooler's address; {} if none do.
+        """Return the client settings that differ from a direct connection's, such as a pooler's address; {} for none.
 
-        `target_settings` are the table `target` of a study's level, such as {"pooler": true}.
+        `target_settings` is the table `target` of a study's level, such as {"pooler": true}.
         """
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what the target settings of an arm (variant) require of the server, such as 'a synchronous standby'.
+        """Return what an arm (variant) requires of the server, such as 'a synchronous standby'; None for nothing.
 
-        Return None if they require nothing. A dry run shows the text, since it does not connect to find out whether the
-        server has what is required.
+        A dry run shows the text, because it does not connect to find out whether the server has it.
         """
         return None
 
@@ -378,7 +376,7 @@ class TargetServer(ABC):
     ) -> str | None:
         """Return how a slice (a measured window) contradicts its arm's target settings; None if it does not.
 
-        `increases` has by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
+        `increases` has the increase of each of the `readings` in the slice, such as {"flushes": 12}.
         """
         return None
 

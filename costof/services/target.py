@@ -38,8 +38,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The server's counters that do not work, each with the number of connections that it missed. Such a counter
-        #: stayed at 0 in a slice (measured window) although clients connected.
+        #: The server's counters that do not work, each with the number of connections that it missed: it stayed at 0 in
+        #: a slice (measured window) although clients connected.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:

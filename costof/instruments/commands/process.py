@@ -33,7 +33,7 @@ MOST_OUTPUT = 64 * 2**20
 
 
 class ParentGoneError(Exception):
-    """The process that started the command has ended, so the command was ended too."""
+    """The process at the other end of the pipe `parent` has ended, so the command was ended too."""
 
 
 class NotStartedError(Exception):

@@ -363,7 +363,7 @@ class ReplicaSet:
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Heartbeats are rare, so that their connections do not disturb the counters that are read here.
+            # Heartbeats open connections, too, which would disturb the counters that are read here, so make them rare.
             heartbeatFrequencyMS=600_000,
             **login,
         )

@@ -46,8 +46,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client leaves unread if a transaction fails or is abandoned: an order
-# has up to fifteen lines of five columns.
+# How many encrypted values a client may leave unread in one transaction that fails or is abandoned. An order in TPC-C
+# has up to fifteen lines, with five columns each.
 MAX_UNREAD_VALUES = 75
 
 
@@ -72,9 +72,9 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """Those settings of an arm (measured variant) that determine the gateway's rules.
+    """The settings of an arm (measured variant) on which the gateway's rules depend.
 
-    Arms with equal rules share a listener of the gateway, and so its counters.
+    Arms with the same settings share a listener of the gateway, and so its counters.
     """
 
     columns: str | None
@@ -224,7 +224,7 @@ class GatewayFront(Resource):
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The client's driver reads all values of a result unless the transaction fails or is abandoned.
+        # The client's driver reads all values of a result, unless its transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(

@@ -202,7 +202,7 @@ class FirewallLab(LabService):
     ) -> Judgement:
         """Return a mismatch if the firewall's log has grown in a slice (measured window).
 
-        All requests of a slice are harmless and should match no rule.
+        All requests of a slice are harmless, so none of them should match a rule and be logged.
         """
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()

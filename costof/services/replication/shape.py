@@ -237,7 +237,7 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Timeout in seconds for each step of the preparation, such as electing a primary or changing the sync tree.
+#: Timeout in seconds for each step that prepares a replica set, such as electing a primary or changing the sync tree.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000

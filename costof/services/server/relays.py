@@ -14,14 +14,14 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window), according
-#: to the relay's own counters.
+#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window). The relay
+#: itself measures it.
 HELD = "held"
 
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The delays ("paid") that the relay has added to the requests of an arm (variant) since the lab started."""
+    """The total of the delays that the relay has added to an arm's requests since the lab started."""
 
     paid: Paid
 
