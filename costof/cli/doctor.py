@@ -121,7 +121,10 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return a finding for each host of a Ray cluster. The CPUs of the hosts are reserved only during the check."""
+    """Return a finding for each host of a Ray cluster.
+
+    The check reserves the CPUs of the hosts and releases them at its end.
+    """
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]

@@ -114,7 +114,7 @@ class Star(Topology):
         return self.client(distance).loopback or "127.0.0.1"
 
     def measure(self) -> None:
-        """Measure the round trips of all links in turn. Each link takes 0.2 s and two round trips."""
+        """Measure the round trips of all links, one after the other. Each link takes 0.2 s and two round trips."""
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:

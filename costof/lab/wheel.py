@@ -26,7 +26,7 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
 
 DOWNLOAD_SECONDS = 300
-#: The environment variables that can name a package index. If both are set, the first one, uv's, is used. Users of uv
+#: The environment variables that can name a package index. If both are set, uv's, the first one, is used: users of uv
 #: may have set pip's only for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 

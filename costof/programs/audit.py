@@ -102,9 +102,10 @@ def statements_sent(
 ) -> dict[str, int] | None:
     """Return how many statements of each class the client sent in a slice (a measured window), such as {"read": 900}.
 
-    The numbers are computed from the client's counts of operations. Some load generators count only operations of one
-    kind. For them, `of_program` has the number of statements in one operation, such as {"read": 14, "write": 4}. Return
-    None for a `kind` of workload whose operations have an unknown number of statements.
+    The numbers are computed from the client's counts of operations. A load generator of `--client`, such as pgbench,
+    counts all its operations together. For it, `of_program` has the number of statements in one operation, such as
+    {"read": 14, "write": 4}. Return None for a `kind` of workload whose operations have an unknown number of
+    statements.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)

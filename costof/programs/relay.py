@@ -57,10 +57,10 @@ class Spells(Model):
 
 
 class Warming(Model):
-    """A simulated cache that is cold at first and becomes warm.
+    """A simulated cache. It is cold after each change from one arm (measured variant) to another.
 
     Each port of the relay (`Entrance`) has a `state`. The cache becomes cold when a request comes to a port whose
-    `state` differs from that of the previous request's port. The next `requests` requests, including this one, then
+    `state` differs from that of the previous request's port. Then this request and those after it, `requests` in all,
     wait `added_ns` longer.
     """
 

@@ -40,13 +40,14 @@ from costof.programs.target_database import choose_database_name
 class Place:
     """What a server of a lab needs to start: its host, certificates, configuration, and facts about the workloads.
 
-    `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
-    key that the server must be able to present, such as 'rsa-2048'. It presents the first one when it starts. `number`
-    is 1 for the lab's first server, 2 for the second.
-
-    `kinds` maps the name of each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
-    `records` is the number of records that the workloads use. `client_statements` is for another load generator, chosen
-    by `--client`: the number of statements in one operation by class, such as {"read": 14, "write": 4}.
+    - `new_address` returns an unused address of the host that all clients can reach.
+    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
+      the first one.
+    - `number`: 1 for the lab's first server, 2 for the second.
+    - `kinds` maps each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
+    - `records`: the number of records that the workloads use.
+    - `client_statements`: for a load generator of `--client`, the number of statements in one operation by class, such
+      as {"read": 14, "write": 4}.
     """
 
     lab: Lab

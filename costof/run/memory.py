@@ -5,7 +5,7 @@ memory and reuse it for the next connection, which would then seem to need less.
 
 For the same reason, the arms (compared configurations) must not profit from memory that another arm has left behind. A
 lab therefore starts its servers anew for each arm. The user's own servers (a target) cannot be started anew. There,
-each step opens connections on all arms in turn, so that all arms profit alike.
+each step opens connections on one arm after the other, so that all arms profit alike.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Progress(Protocol):
 class Display(Protocol):
     """A renderer of events, such as a table in the terminal.
 
-    After each event, it shows no further round for at least `pause_seconds`.
+    After each event, at least `pause_seconds` pass before it shows another round.
     """
 
     pause_seconds: float
@@ -66,9 +66,11 @@ class Display(Protocol):
 class RunProgress:
     """The progress of a run, sent as events to a display.
 
-    As a context manager, it receives each record that the run appends to the ledger (the run's file). When Ctrl-C or
-    SIGTERM arrives, it says at once which results are kept. A signal that arrives while a table is drawn takes effect
-    afterwards, so that no table is half drawn.
+    It is a context manager. Inside the `with` block, it receives each record that the run appends to the ledger (the
+    run's file).
+
+    When Ctrl-C or SIGTERM arrives, it says at once which results are kept. If a table is being drawn at that moment,
+    the signal takes effect only after the drawing, so that no table is half drawn.
     """
 
     def __init__(

@@ -1,9 +1,12 @@
 """Loads: measure a study at a given rate of requests, instead of sending requests as fast as the servers answer.
 
-A closed loop measures capacity: it sends its next request when the last one is answered, so a slower arm gets fewer
-requests. In an open loop, clients arrive independently of each other, and latency counts from the arrival. In a partly
-open loop, users of open connections think before their next request (Schroeder, Wierman & Harchol-Balter, "Open versus
-closed: a cautionary tale", NSDI 2006).
+There are three kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale",
+NSDI 2006):
+
+- closed loop: a client sends its next request when the last one is answered. It measures capacity, and a slower arm
+  gets fewer requests;
+- open loop: clients arrive independently of each other. Latency counts from a client's arrival;
+- partly open loop: users of open connections think before each request.
 """
 
 from __future__ import annotations
@@ -80,9 +83,9 @@ class Arrivals(Model):
 class Pool(Model):
     """Connections that stay open, with operations that arrive at a rate, or with users who think between operations.
 
-    With a rate, operations arrive at random (a Poisson process) and use any free connection. Otherwise each connection
-    has a user who thinks before each operation, for `think_ms` on average (negative exponential, as in TPC-C's clause
-    5.2.5.4).
+    With a rate, operations arrive at random (a Poisson process), and each uses any free connection. Without a rate,
+    each connection has a user, who thinks before each operation: `think_ms` on average, with a negative exponential
+    distribution, as in TPC-C (clause 5.2.5.4).
     """
 
     connections: int = Field(gt=0)

@@ -350,8 +350,8 @@ def resolve(study: Study, options: Options) -> Plan:
         seconds = sweep.seconds(sweep.middle)
         slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # Extend the profile's budget if necessary. A load determines the length of slices (measured windows), so the
-        # profile's budget may be too short for the number of rounds without which no effect gets a verdict.
+        # Extend the profile's budget if necessary: a load determines how long slices (measured windows) are, so the
+        # rounds that a verdict needs may take longer than the profile's budget.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -506,7 +506,8 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
     """Return the minimum and maximum number of rounds: those of the options or, for lack of these, of the profile.
 
-    If the profile's number contradicts the one in the options, it is changed to the latter.
+    If a minimum in the options is above the profile's maximum, the maximum is raised to it. If a maximum in the options
+    is below the profile's minimum, the minimum is lowered to it.
     """
     fewest, most = profile.rounds
     if options.at_least is not None:

@@ -315,8 +315,8 @@ def round_trip_ms(level: str) -> float | None:
 class Workload(Model):
     """The operations that a slice (a measured window) performs.
 
-    `view` says who performs the operations: 'wire' the engine, 'app' an application's driver, 'command' a program of
-    the user's.
+    `view` says what performs them: 'wire' the engine (costof's load generator), 'app' an application's driver,
+    'command' a program of the user's.
     """
 
     label: str
@@ -530,9 +530,9 @@ class Study(Model):
         return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:
-        """Return the levels that change a workload's options, as text such as 'read_share 0.5'; '' if none does.
+        """Return the levels that change a workload's options as text, such as 'read_share 0.5'; '' if there are none.
 
-        The number of workers does not count as an option.
+        The number of workers is not an option in this sense.
         """
         changing = []
         for name, level in levels.items():

@@ -1,7 +1,8 @@
 """Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
-The maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about other loads. A
-service is sized by its capacity: the highest load at which it still keeps a limit, such as a p99 of 10 ms.
+This load, the capacity, is what a service is sized by. An example of a limit is a p99 of 10 ms. Neither of the other
+kinds of run finds it: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing
+about other loads.
 """
 
 from __future__ import annotations
@@ -105,9 +106,10 @@ class Sweep(Model):
         return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
-        """Return the length of a slice at a rate, long enough for `BEYOND_IN_SLICE` operations to exceed the limit.
+        """Return the length of a slice (measured window) at a rate, in seconds.
 
-        The length stays within `SHORTEST_SECONDS` and `LONGEST_SECONDS`, unless a command has a length of its own.
+        At the capacity, about `BEYOND_IN_SLICE` operations of so long a slice exceed the limit. The length is at least
+        `SHORTEST_SECONDS` and at most `longest_seconds`, unless a command has a length of its own.
         """
         if self.slice_seconds is not None:
             return self.slice_seconds
@@ -120,9 +122,9 @@ class Sweep(Model):
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
-        """Return the sweep with slices (measured windows) short enough for a verdict on `arms` arms within the budget.
+        """Return the sweep with slices (measured windows) so short that `arms` arms get a verdict within the budget.
 
-        With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
+        With a budget of None the sweep is unchanged, because the run then ends after a number of rounds.
         """
         if budget_seconds is None:
             return self
@@ -132,7 +134,7 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the time for the rounds that a verdict on the arms needs."""
+        """Return how many seconds the rounds take that a verdict on all `arms` arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 

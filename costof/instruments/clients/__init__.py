@@ -83,9 +83,11 @@ class Invocation:
 class ClientTest:
     """One of a program's own tests, such as pgbench's select-only.
 
-    `words` are the command-line arguments that choose the test. `headline` names the figures that answer the study's
-    question. The names of all figures of the test begin with `prefix`. `statements` counts the statements in one
-    operation, such as `{"read": 1, "write": 4}` for a transaction.
+    - `words`: the command-line arguments that choose the test.
+    - `headline`: the names of the figures that answer the study's question.
+    - `prefix`: the beginning of the names of all figures of the test.
+    - `statements`: the number of statements in one operation by class, such as `{"read": 1, "write": 4}` for a
+      transaction.
     """
 
     words: str

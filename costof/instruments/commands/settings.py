@@ -380,7 +380,7 @@ class _Words:
     """The values of the placeholders in command lines.
 
     `values` has the built-in placeholders, such as 'seconds'. `level_words` has the placeholders that levels define.
-    Their values may contain built-in placeholders in turn.
+    Their values may contain built-in placeholders.
 
     A name in braces that has no value is an error. A line for a shell may also contain the shell's own braces. There,
     only the names in `reserved` must have a value.

@@ -155,8 +155,8 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for `server`, the 'address:port' to which an arm's clients connect.
 
-        They are the balancer's counters, with two exceptions: the origin's counters are returned if there is no
-        balancer, or if TLS ends only at the origin. In the latter case the balancer cannot count TLS connections.
+        They are the balancer's counters, or the origin's if there is no balancer. They are also the origin's if TLS
+        ends only there, because the balancer then cannot count TLS connections.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:

@@ -1,8 +1,8 @@
 """The lab of a database server or similar program. Its clients are near or far, and connect directly or via a proxy.
 
-Usually all arms (measured variants) use one server. If some arms need another server configuration (`lab.server` in a
-level), there is one server for each configuration, and one more for the identical copy of the control. Each server has
-its own data.
+Usually all arms (measured variants) use one server. Some arms may need another configuration of the server
+(`lab.server` in a level). There is then one server for each configuration, and one more for the identical copy of the
+control. Each server has its own data.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # The relay can imitate a cache that becomes warm (`warming`). A control and its identical copy (which shows
-        # chance differences) share this state, as they would share the caches of a real server.
+        # A control and its identical copy have the same state of the simulated cache (`warming`), because on a real
+        # server they would share its caches.
         owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}

@@ -42,10 +42,11 @@ class UnreadableError(ValueError):
 class Figure:
     """A number in the report of a program.
 
-    `unit` is 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is. `headline`
-    marks the figures that answer the study's question. `at` is the figure's place in the report; it is empty if the
-    reader computes the figure. `printed_unit` is the unit in the program's report if it differs from `unit`. If the
-    unit varies between reports, the group `unit` of the regular expression `at` matches it.
+    - `unit`: 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is.
+    - `headline`: whether the figure answers the study's question.
+    - `at`: the figure's place in the report; empty if the reader computes the figure.
+    - `printed_unit`: the unit in the report, if it differs from `unit`. If the unit varies between reports, the group
+      `unit` of the regular expression `at` matches it.
     """
 
     label: str
