@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 INHERIT = "inherit"
 #: Timeout of the test whether the program of --shell is a shell: the program must run an empty command.
 SHELL_SECONDS = 10.0
-#: The groups of options in the help. Each option is listed by its first name. The help adds a last group with all other
-#: options.
+#: The groups of options in the help, each option by its first name. The help adds a last group with all options that
+#: are in no group.
 GROUPS = {
     "Names and parameters": ("-n", "--reference", "--reference-name", "-L", "-P", "-D"),
     "Runs": ("-w", "--warmup-each", "-r", "-m", "-M", "--seconds", "--rounds"),

@@ -109,7 +109,7 @@ def mean_count(
 
 
 class PublicKey(Model):
-    """The first line of a measuring process whose plan will be encrypted: its public key (see `sealing.py`)."""
+    """The first line of a measuring process that needs an encrypted plan: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 

@@ -165,7 +165,7 @@ class Data(Model):
 
 
 class Share(Model):
-    """The part of the work that one of several hosts does: host number `host` (from 0) of `hosts`.
+    """The part of the work for one of several hosts that measure together: host number `host` (from 0) of `hosts`.
 
     Application drivers never receive it, because they do not run on several hosts.
     """
@@ -280,7 +280,7 @@ class HostsSettings(Model):
 
 
 class Limits(Model):
-    """Times that several hosts may need in addition to the seconds of an order, before they count as hanging.
+    """Times that hosts may take longer than the seconds of an order. A host that takes even longer counts as hanging.
 
     `proving_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
     `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when the program ends.

@@ -72,7 +72,7 @@ class Place:
 
 
 class LabServer(ABC):
-    """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
+    """One server or a set of servers that the run starts, and the lab stops. They accept plain and TLS connections."""
 
     #: Whether near clients (round-trip time 0) always get a host of their own. If False, they share the server's host
     #: in a run without far clients. Figures of runs with and without far clients then cannot be compared.
@@ -305,9 +305,9 @@ class TargetServer(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Reserve the place for the run's data, as far as this is possible before the load.
+        """Reserve the place for the run's data, such as a database, as far as this is possible before data is loaded.
 
-        Raises `TARGET_OCCUPIED` if the place is in use. Raises `PRIVILEGES_MISSING` before it writes anything.
+        Raises `TARGET_OCCUPIED` if the place is in use. Raises `PRIVILEGES_MISSING` before anything is written.
         """
 
     @abstractmethod

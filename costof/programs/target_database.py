@@ -123,11 +123,10 @@ Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 
 class Marker(BaseModel):
-    """The record that a run writes into its database before anything else.
+    """The record that a run writes into its database before anything else, so that its data can be recognized later.
 
-    `tables` are all tables that the run will create. `made_database` is True if the run has created the database. The
-    clean-up then drops the database too. The marker is dropped last, so that the remaining tables can still be
-    recognized after an interrupted clean-up.
+    `tables` are all tables that the run will create. `made_database` is True if the run has created the database, which
+    the clean-up then drops too. The marker is dropped last, so that an interrupted clean-up can be continued.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -110,7 +110,7 @@ class WarningEvent(Model):
 
 
 class InterruptedEvent(Model):
-    """The run was interrupted by Ctrl-C or SIGTERM. It stops its servers and reports what it has measured."""
+    """The run was interrupted by Ctrl-C or SIGTERM. The run then stops its servers and reports what it has measured."""
 
     event: Literal["interrupted"] = "interrupted"
     seconds: Finite

@@ -57,9 +57,10 @@ def run(
 ) -> StartingPoint | None:
     """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
-    Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
-    servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
-    because the service cannot start or no arm can run.
+    After Ctrl-C, or if the servers are lost, the results so far are kept and marked as partial.
+
+    Returns None in this case. Otherwise returns the state from which the next start of the servers (--restarts)
+    continues. Raises `CostofError` if there are no results, because the service cannot start or no arm can run.
     """
     if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
@@ -161,7 +162,10 @@ def _record_flush(state: State, seconds: float) -> None:
 
 
 def _measure(state: State) -> str | None:
-    """Measure rounds until the stop rule ends the run. Return why the run is partial; None if it is not."""
+    """Measure rounds until the stop rule ends the run.
+
+    Return None, or the reason if the run ends early, so that its results are partial.
+    """
     before = state.before
     state.progress.stage("warming up")
     _warm_up(state)
@@ -274,7 +278,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """The progress of one of several starts of the servers. Its stages begin with 'start 2 of 5: '."""
+    """The progress of one of several starts of the servers. The texts of its stages begin with 'start 2 of 5: '."""
 
     progress: Progress
     start: int

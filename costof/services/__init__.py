@@ -67,7 +67,8 @@ class Service(ABC):
     server_role: str = "server"
     #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether the service, if it has the rights, puts its servers into network namespaces, which act as separate hosts.
+    #: Whether the service puts its servers into network namespaces, which act as separate hosts, if the user may create
+    #: such namespaces.
     makes_hosts: bool = False
     #: Why this service cannot be measured from other machines; None if it can.
     single_machine_reason: str | None = None

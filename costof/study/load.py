@@ -1,12 +1,11 @@
 """Loads: measure a study at a given rate of requests, instead of sending requests as fast as the servers answer.
 
-There are three kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale",
-NSDI 2006):
+The kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006):
 
-- closed loop: a client sends its next request when the last one is answered. It measures capacity, and a slower arm
-  gets fewer requests;
-- open loop: clients arrive independently of each other. Latency counts from a client's arrival;
-- partly open loop: users of open connections think before each request.
+- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. Without a
+  think time it measures capacity, and a slower arm gets fewer requests;
+- open loop: requests arrive at random, even if earlier ones are not answered yet. Latency counts from the arrival;
+- partly open loop: clients arrive at random, and each sends several requests, one after the other.
 """
 
 from __future__ import annotations
@@ -381,7 +380,8 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
     """Return the metrics of a study at this load, by name.
 
-    They are the time of the load's operation, and the figures that servers report for the workload `base`.
+    They are the time of one of the load's operations, and the figures that servers report for the workload `base`,
+    which the load replaces.
     """
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"

@@ -197,7 +197,11 @@ class Plan(Model):
 
     @property
     def load_in_words(self) -> str:
-        """The load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
+        """The load as text, such as '300 new connections a second, 20 queries each'; '' without a load.
+
+        If there are several loads, the text lists them. For a sweep, it is the range of loads with the limit on
+        latency.
+        """
         if self.load is None:
             return ""
         words = self.load.in_words

@@ -526,7 +526,7 @@ class Study(Model):
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:
-        """Return the merged effects of these levels."""
+        """Return the merged settings that these levels require of client, server and lab."""
         return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:

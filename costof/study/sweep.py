@@ -71,7 +71,10 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The name of the command's figure that has this limit; None if the times of single operations are known."""
+        """The name of the percentile that a command reports and that the limit is about, such as 'p99_ms'.
+
+        It is None if costof itself measures the time of each operation.
+        """
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -293,7 +296,10 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric. `study` must already have the load `load`."""
+    """Return the study with the capacity of each arm as its only metric.
+
+    `study` must already be the study at the single load `load` (`at_load`).
+    """
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",

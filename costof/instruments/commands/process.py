@@ -67,8 +67,8 @@ class FinishedCommand:
         return self.user_ns + self.system_ns
 
 
-#: Values of `Streams.stdout` that discard the output. `NULL` sends it to /dev/null, and `PIPE` to a pipe that a thread
-#: empties, since some programs do less work if they write to /dev/null.
+#: Values of `Streams.stdout` that discard the output. `NULL` sends it to /dev/null. `PIPE` sends it to a pipe, which a
+#: thread empties: some programs do less work if they write to /dev/null.
 NULL, PIPE = "null", "pipe"
 
 

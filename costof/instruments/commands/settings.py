@@ -32,8 +32,8 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the length of the slice (measured window) in seconds, the planned operations a second, and the
 #: path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` if slices (measured windows) have different rates. Then '{rate}' stays in the
-#: command, and `Program.at_rate` replaces it for each slice.
+#: If slices (measured windows) have different rates, the placeholder `rate` at first gets this value, so that it stays
+#: in the command. `Program.at_rate` later replaces it by the rate of each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100

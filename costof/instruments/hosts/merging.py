@@ -99,7 +99,7 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 
 
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
-    """Merge the answers with which the hosts report that they are ready, and which arms they cannot measure.
+    """Merge the hosts' answers about which arms (measured variants) they can measure.
 
     If any host reports an error for an arm, the merged answer has this error. If only some hosts do, the error names
     these hosts.

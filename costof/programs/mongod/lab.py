@@ -244,7 +244,7 @@ class ReplicaSet:
                 **member.options,
             }
             argv = [str(binary)]
-            # An option whose value is None is a switch.
+            # None means an option without a value (a switch).
             for name, value in settings.items():
                 argv += [f"--{name}"] if value is None else [f"--{name}", str(value)]
             for name, value in parameters.items():

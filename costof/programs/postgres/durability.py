@@ -31,7 +31,7 @@ class Durability(PostgresPart[FileSystemConfiguration]):
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def finish_counting(self) -> None:
-        """End the clients' connections, because a server process reports its counts at once only when it ends.
+        """End the clients' connections: a server process reports its counts late unless it ends.
 
         costof's load generator opens new connections before each slice (measured window).
         """

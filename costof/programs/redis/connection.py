@@ -129,7 +129,7 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def at_address(self, address: str) -> Self:
-        """Return the settings of a client that connects to `address` (such as a tunnel's), with or without TLS."""
+        """Return the settings of a client that connects to `address`, such as a tunnel's, both with and without TLS."""
         return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:

@@ -57,7 +57,8 @@ TLS_PORT = 6380
 APPEND_ONLY = "appendonly"
 PAGE_BYTES = 4096
 USER = "costof"
-#: A user whose password other users of the machine may see.
+#: A Redis user for load generators that show the password in the machine's process list, such as redis-benchmark. It
+#: has only a few rights.
 VISIBLE_USER = "visible"
 VISIBLE_RIGHTS = "resetchannels ~key:* -@all +get +set +ping +hello"
 ADMINISTRATOR = "administrator"

@@ -108,8 +108,8 @@ WHOLE_CPU = 1.0
 class Distances:
     """The distances in a replica set, as round-trip times in ms.
 
-    `round_trip_ms` is the time between any two nodes. One node of the set, the far node, may be further away:
-    `far_member_ms` is added to the time between the far node and any other.
+    `round_trip_ms` is the time between any two nodes. One node, the far node, may be further away. The time between it
+    and any other node is `round_trip_ms` + `far_member_ms`.
     """
 
     round_trip_ms: float

@@ -318,7 +318,7 @@ class ShapedSet:
         return SetReading(members, ended | unread, self._names, at)
 
     def _state_prefix(self, name: str, readable: Collection[str]) -> str:
-        """Return the state of an unreadable member, such as 'in STARTUP2, ', as a readable member reports it.
+        """Return the state of a member that cannot be read, such as 'in STARTUP2, ', as another member reports it.
 
         Return '' if no other member answers. A member cannot be read, for example, during its initial sync, because it
         does not have the database's users yet.
