@@ -31,7 +31,8 @@ MOST_QUERIES = 100_000
 MOST_CONNECTIONS = 10_000
 MOST_PER_SECOND = 1_000_000.0
 LONGEST_THINK_MS = 3_600_000.0
-#: The phases of a connection with its queries. Their times add up to the time for which the connection is open.
+#: The phases of a connection with its queries. Their times add up to the time from a client's arrival to the end of its
+#: last query.
 PHASES = ["scheduled_connect", "first_operation", "operation"]
 #: The noun for an operation on an open connection, singular and plural, by kind of workload.
 _OPERATIONS = {

@@ -23,8 +23,8 @@ MOST_LOADS = 12
 #: average at the lowest load, but at least `SHORTEST_SECONDS` and at most `LONGEST_SECONDS`. The slices are shorter
 #: than those of a run at a single load, because each round measures every arm at every load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
-#: Seconds that a slice (measured window) takes in addition to its measured time. An estimate, for the time until a
-#: verdict.
+#: An estimate of the seconds that a slice (measured window) takes in addition to its measured time, for predicting how
+#: long a verdict takes.
 OVERHEAD_SECONDS = 0.5
 
 

@@ -1,8 +1,8 @@
 """Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
-This load, the capacity, is what a service is sized by. An example of a limit is a p99 of 10 ms. Neither of the other
-kinds of run finds it: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing
-about other loads.
+This load is called the capacity, by which a service is sized. An example of a limit is a p99 of 10 ms. Other runs do
+not find it: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about
+other loads.
 """
 
 from __future__ import annotations
