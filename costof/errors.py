@@ -292,7 +292,7 @@ class ErrorText:
     HOSTS_FEW = failed(lambda address, hosts, least: f"only {hosts} of the Ray cluster at {address} can measure, and "
         f"--hosts-least is {least}; start more hosts, or lower --hosts-least")
     HOST_REFUSED = failed(lambda host, detail: f"{host} cannot measure: {detail}")
-    # Add no text: the error comes, already formatted, from the process that controls the hosts.
+    # The whole text comes from the process that controls the hosts.
     HOSTS_FAILED = failed(lambda error: f"{error}")
     HOST_LOST = failed(lambda host, detail: f"{host} failed: {detail}")
     OTHER_HOSTS = usage(lambda path, before, now: f"{path} was measured from {before}, and now it would be measured "

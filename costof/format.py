@@ -41,10 +41,11 @@ class Text(NamedTuple):
 
 
 def decimals_for(half_width: float) -> int:
-    """Return the number of decimals for a value with this uncertainty, by the rule of the Particle Data Group.
+    """Return the number of decimals to print for a value whose confidence interval has this half-width.
 
-    The uncertainty gets two significant digits if its first digit is 1 or 2, else one. More digits would print noise as
-    if it were measured. Fewer digits would hide that two intervals do not touch.
+    The rule is that of the Particle Data Group: the half-width gets two significant digits if its first digit is 1 or
+    2, else one. More digits would print noise as if it were measured. With fewer digits, two intervals that do not
+    touch could look as if they did.
     """
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
@@ -62,10 +63,9 @@ def significant_decimals(value: float, digits: int = 3) -> int:
 
 
 def estimate_decimals(estimate: Estimate) -> int:
-    """Return the number of decimals for an estimate.
+    """Return the number of decimals for an estimate, by the width of its interval (`decimals_for`).
 
-    The number follows from the width of the estimate's interval. Without an interval, the value gets three significant
-    digits.
+    Without an interval, the value gets three significant digits.
     """
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)

@@ -26,8 +26,9 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: Matches text that could be the hosts of a URL. It is applied to the text after each @ in the query: if a password
-#: contains an unencoded '?', `_URL` takes the rest of the password, the @ and the hosts for the query.
+#: Matches text that could be the hosts of a URL. It is used to find an unencoded '?' in a password. In such a URL,
+#: `_URL` takes everything after the '?' for the query: the rest of the password, the @, and the hosts. A URL is
+#: therefore ambiguous if the text after an @ in its query matches.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"
@@ -75,10 +76,10 @@ def split_url(url: str, example: str) -> UrlParts:
 
 
 def _is_ambiguous(match: re.Match[str]) -> bool:
-    """Return whether an @ in the query could be the one between the password and the hosts.
+    """Return whether an @ in the query could be the end of the password.
 
-    This is possible in mongodb://user:1?2@host/, where the password may be an unencoded 1?2. It is impossible in
-    mongodb://user:password@host/?appName=@user@, because the text after each @ of its query is not a list of hosts.
+    In mongodb://user:1?2@host/ this is possible, with the password 1?2, whose '?' is not encoded. In
+    mongodb://user:password@host/?appName=@user@ it is not, because no text after an @ of the query is a list of hosts.
     """
     query = match["query"] or ""
     if "@" not in query:
@@ -88,9 +89,9 @@ def _is_ambiguous(match: re.Match[str]) -> bool:
 
 
 def check_without_login(url: str) -> None:
-    """Raise `UrlError` for an HTTP URL that contains a user, or may contain one.
+    """Raise `UrlError` for an HTTP URL that contains a user, or that may contain one.
 
-    'http://user:12/34@host/' is ambiguous: its host could be 'user' or 'host'. 'https://host/@name' is not.
+    'http://user:12/34@host/' may contain one: its host could be 'user' or 'host'. 'https://host/@name' contains none.
     """
     if _LONE_SURROGATE.search(url):
         raise UrlError("it is not UTF-8")

@@ -31,7 +31,7 @@ REQUESTS_WITHIN_TIME = 50_000
 TIMEOUT_SECONDS = 30
 LONGEST_TIMEOUT_SECONDS = 86_400
 MOST_CONCURRENT = 20_000
-#: Notices about options of ab that have no effect here.
+#: Warnings for options of ab that have no effect in costof.
 WITHOUT_EFFECT = {
     "-v": "-v is ignored: requests and responses are never printed, and errors always are",
     "-T": "-T is ignored: requests have no body without -p, as in ab",
@@ -42,9 +42,10 @@ NO_LIMIT_SECONDS = 7 * 86_400.0
 
 @dataclass(frozen=True)
 class AbOptions:
-    """The options of the command line. `verify` and `tls_ca` exist only in costof, because ab verifies no certificate.
+    """The options of `costof ab`, most of them named as in ab.
 
-    `without_effect`: notices about options that have no effect here.
+    `verify` and `tls_ca` exist only in costof, because ab verifies no certificate. `without_effect` has a warning for
+    each option of ab that the user gave and that has no effect in costof.
     """
 
     url: str
@@ -63,7 +64,7 @@ class AbOptions:
 
     @property
     def operations(self) -> int:
-        """Return the number of requests: the value of -n, or ab's default, which depends on whether -t is given."""
+        """Return the number of requests: the value of -n, or else ab's default, which is higher if the user gave -t."""
         if self.requests is not None:
             return self.requests
         return 1 if self.seconds is None else REQUESTS_WITHIN_TIME

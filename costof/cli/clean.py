@@ -28,7 +28,8 @@ def clean(access: Access, yes: bool) -> None:
             marker = leftover.marker
             origin = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by an unknown run"
             line = f"{leftover.database}  {leftover.in_use or origin}"
-            # The marker in the line was read from the target. Its control characters could manipulate the terminal.
+            # The line contains text that was read from the target. Replace control characters, which could manipulate
+            # the terminal.
             click.echo("".join(sign if sign.isprintable() else "?" for sign in line))
         idle = [leftover for leftover in leftovers if leftover.in_use is None]
         if not idle:

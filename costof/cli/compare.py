@@ -29,7 +29,10 @@ COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("ch
 
 
 class JudgedLimit(Model):
-    """A limit on the change of an arm's cost, and whether the change is within it."""
+    """A limit on how much an arm's cost may change between two runs, and whether the change keeps it.
+
+    An arm is a compared configuration, such as TLS 1.3.
+    """
 
     limit: Limit
     arm: str
@@ -134,7 +137,10 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm. If only one of the runs has the limit's metric, the limit is undecided."""
+    """Check each limit on each arm (compared configuration).
+
+    A limit is undecided if only one of the runs has measured its metric.
+    """
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

@@ -57,9 +57,9 @@ def _find(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _unpacked() -> list[Finding]:
-    """Return a finding with the versions of packages that scripts/system-packages has unpacked; [] if there are none.
+    """Return a finding that lists the packages unpacked by scripts/system-packages; [] if there are none.
 
-    The user should see these versions, because apt does not update such packages.
+    It shows the packages' versions, because apt does not update such packages.
     """
     packages_by_program = unpacked_from()
     if not packages_by_program:
@@ -109,9 +109,9 @@ def _links() -> Finding:
 
 
 def _kernel_has(module: str) -> bool:
-    """Return whether the kernel's files list the module as built in or loadable.
+    """Return whether the kernel's lists of modules contain this module, built in or loadable.
 
-    Only a run shows whether the module can really be loaded.
+    This does not prove that the module can be loaded: only a run shows that.
     """
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
@@ -121,7 +121,10 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return a finding for each host of a Ray cluster. The CPUs of the hosts are reserved only during the check."""
+    """Return a finding for each host of a Ray cluster.
+
+    The check reserves the CPUs of the hosts and releases them at its end.
+    """
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]

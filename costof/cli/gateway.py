@@ -18,7 +18,7 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
-#: The gateway's error messages that begin with these words have a cause that the user can fix.
+#: The beginnings of those error messages of the gateway whose cause the user can fix.
 USER_FIXABLE = ("plan: ", "tls_configuration: ")
 #: Seconds between checks whether the gateway's process still runs.
 CHECK_SECONDS = 1.0

@@ -246,8 +246,8 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
     """Check that the options for several hosts fit the study.
 
     Raises `HOSTS_NEED_TARGET` if the study starts its own servers (a lab). Raises `HOSTS_CANNOT` if --hosts-least is
-    combined with a rate of commands: each host's command line contains a fixed part of the rate, so the remaining hosts
-    cannot take over the part of a host that fails.
+    combined with a study whose commands contain {rate}. In such a study, each host's command line contains that host's
+    part of the rate. If a host fails, the others cannot take over its part.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)

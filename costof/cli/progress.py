@@ -32,17 +32,17 @@ from costof.run.progress import Display
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 
-#: Seconds between two lines of figures where there is no terminal.
+#: Without a terminal: seconds between two lines with figures.
 LINE_SECONDS = 10.0
 #: Minimum seconds between two drawings of the table.
 DRAWING_SECONDS = 0.25
-#: The maximum number of effects in a line of figures where there is no live table.
+#: Without a terminal: the maximum number of effects in a line.
 MOST_IN_LINE = 4
-#: The maximum width of the table. If the terminal becomes narrower, it wraps wider lines. Some of them may then scroll
-#: out of the screen, where the cursor cannot erase them.
+#: The maximum width of the table. If the user makes the terminal narrower, it breaks lines that no longer fit. Their
+#: parts may scroll out of the screen, where the cursor cannot erase them.
 WIDEST = 79
-#: Minimum widths of the table for two columns: a drawing of the confidence intervals (`WITH_BARS`), and the time until
-#: each effect has a verdict (`WITH_VERDICTS`).
+#: The table has two optional columns: a drawing of each confidence interval, and the time until each effect has a
+#: verdict. Each appears only if the table has at least this width.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -82,7 +82,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """The display without a terminal: a line for each stage, and at most every ten seconds a line of figures."""
+    """The display without a terminal: a line for each stage, and at most every ten seconds a line with effects."""
 
     pause_seconds = LINE_SECONDS
 
@@ -193,9 +193,9 @@ class LiveTable:
         self._drawn = [Segment.get_line_length(line) for line in lines]
 
     def _clear_wrapped_lines(self) -> None:
-        """Clear the additional lines that the table got if the terminal became narrower and wrapped it.
+        """Clear lines that the terminal has added to the table by breaking lines, because it has become narrower.
 
-        rich clears only as many lines as it drew.
+        rich clears only as many lines as it has drawn.
         """
         width = max(1, self._console.width)
         wrapped = sum(max(1, ceil(length / width)) for length in self._drawn) - len(self._drawn)
@@ -220,7 +220,7 @@ class _Lines:
 
 
 class Names:
-    """The labels of a run's arms and metrics by their names, and texts that contain these labels."""
+    """The names of a run's arms and metrics as users see them, such as 'TLS 1.3' for the arm 'tls13'."""
 
     def __init__(self, started: StartedEvent | None = None) -> None:
         self.started = started
@@ -245,7 +245,7 @@ class Names:
         return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
 
     def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
-        """Return the effects sorted by arm, in the order of the plan; those of one arm keep their order."""
+        """Return the effects sorted by their arm, in the order of the arms in the plan."""
         order = [*self._arms]
         return sorted(effects, key=lambda each: order.index(each.arm))
 
@@ -375,8 +375,8 @@ def _needed(effect: RunningEffect) -> str:
 def bar(estimate: Estimate) -> str:
     """Return a drawing of the confidence interval on a scale that contains 0, such as '│ ──●── '.
 
-    The scale ends at 1, 2 or 5 times a power of ten. This end changes rarely, so the user can see how the interval
-    narrows.
+    The end of the scale is rounded up to 1, 2 or 5 times a power of ten. It therefore rarely changes during a run, so
+    that the user can see how the interval becomes narrower.
     """
     least, most = min(0.0, estimate.low), max(0.0, estimate.high)
     end = _step_above(max(-least, most))

@@ -41,10 +41,11 @@ class Resumed:
 def reopen(
     folder: Path, options: list[str], budget: str | None, target: TargetArguments, hosts: HostsSettings | None
 ) -> Resumed:
-    """Return everything with which the run in `folder` can continue. Starts and writes nothing.
+    """Read an interrupted or completed run from `folder`, and return what is needed to continue it.
 
-    `options`: names of options on the command line that would change the plan. Raises `RESUME_DIFFERS`,
-    `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and `RUN_COMPLETE`.
+    The function starts and writes nothing. `options` are the names of options on the command line that would change the
+    plan. Raises `RESUME_DIFFERS`, `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and
+    `RUN_COMPLETE`.
     """
     from costof.results.run import read_run
 
@@ -58,20 +59,19 @@ def reopen(
         raise CostofError(ErrorText.OTHER_HOSTS, path=folder, before=before_hosts, now=now)
     plan, before = done.plan.with_budget(budget), _before(done)
     if done.partial is None:
-        # A completed run continues only with a larger budget.
+        # The run is complete. It can continue only with a larger budget.
         longest, planned = plan.budget_seconds, done.plan.budget_seconds
         can_continue = done.resumable_rounds > 0
         if not (can_continue and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The user has already seen the verdicts at the end of the completed run. The analysis that made them therefore
-        # counts as an interim analysis (a look) of the longer run, and has spent a part of the permitted rate of wrong
-        # verdicts.
+        # The user has already seen the verdicts of the completed run. Their analysis therefore counts as an interim
+        # analysis (a look) of the longer run. It has used a part of the permitted rate of wrong verdicts.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
-        # An interrupted run measures its last round again. A completed run does not, because its last round is
-        # complete.
+        # An interrupted run measures its last round again, because the round may be incomplete. A completed run
+        # continues with the next round.
         before = replace(before, rounds=done.rounds, look_at_end=look)
     return Resumed(plan, ledger, before, access, done)
 
@@ -81,8 +81,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # With --restarts, continue with a new start of the servers. The servers of the last start have ended, so the
-        # rounds of that start cannot be continued.
+        # With --restarts, continue with a new start of the servers: those of the last start have ended, so its rounds
+        # cannot be continued.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

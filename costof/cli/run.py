@@ -195,9 +195,10 @@ def run(
 def _without_lacking_levels(
     study: Study, access: Access, offered: Callable[[Level], bool] | None, connect: bool
 ) -> Callable[[Level], bool] | None:
-    """Return a function like `offered` that also rejects the levels for which the target lacks something.
+    """Return a function that says which levels (protections) can be measured on the target.
 
-    Prints a warning that says what is missing, such as a synchronous standby.
+    The function rejects what `offered` rejects. It also rejects levels for which the target lacks something, such as a
+    synchronous standby. A warning says what is missing.
     """
     lacking = lacking_levels(study, access, connect)
     if not lacking:
@@ -224,7 +225,8 @@ def run_study(
 ) -> int:
     """Plan and measure a study; return the exit status.
 
-    Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
+    Raises `CostofError` for invalid input, before anything is started. `finish`, if given, is called at the end, after
+    the answer was printed.
     """
     plan = resolve(study, options)
     # The report's code imports numpy, which is slow. Import it only after the options are checked, so that an error for

@@ -21,7 +21,7 @@ from costof.study.plan import Options, Plan, resolve
 if TYPE_CHECKING:
     from costof.results.selftest import KnownCost, Selftest
 
-#: The study of a self-test. It is none of the built-in studies, since it answers no question about a protection.
+#: The self-test's own study. It is not listed among the built-in studies, because it does not examine a protection.
 STUDY = Path(__file__).with_name("selftest.toml")
 MEASURED, HELD = "wire.request", "server.held"
 MINUTE = 60
@@ -82,7 +82,7 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
 class Stages:
     """The progress of a self-test: on a terminal one line that is overwritten, elsewhere a line for each stage.
 
-    The display of other runs is not used here: at Ctrl-C it says which rounds are kept, but a self-test keeps none.
+    Other runs have another display, which on Ctrl-C says how many rounds are kept. A self-test keeps none.
     """
 
     def __init__(self, plan: Plan, console: Console) -> None:

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 INHERIT = "inherit"
 #: Timeout of the test whether the program of --shell is a shell: the program must run an empty command.
 SHELL_SECONDS = 10.0
-#: The groups of options in the help. Each option is listed by its first name. The help adds a last group with all other
-#: options.
+#: The groups of options in the help, each option by its first name. The help adds a last group with all options that
+#: are in no group.
 GROUPS = {
     "Names and parameters": ("-n", "--reference", "--reference-name", "-L", "-P", "-D"),
     "Runs": ("-w", "--warmup-each", "-r", "-m", "-M", "--seconds", "--rounds"),
@@ -407,10 +407,10 @@ def _input(text: str | None) -> str | None:
 
 
 def _shared_error_output() -> str:
-    """Return a path at which the command runner, another process, can open this process's standard error.
+    """Return a path at which another process, the command runner, can open this process's standard error.
 
-    Both processes append to it from now on. If it is a file, they would otherwise overwrite each other's text, because
-    each process has its own position in the file.
+    The function also sets O_APPEND on standard error. If it is a file, the two processes would otherwise overwrite each
+    other's text, because each of them has its own position in the file.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -444,7 +444,10 @@ TWICE_AS_OFTEN = "The control runs twice as often as the other commands, since i
 def _print_summary(
     result: Result, ledger: Ledger, comparison: Comparison, made: Sequence[Benchmark], to_error: bool
 ) -> None:
-    """Print, after the report, a line for each difference, and warnings that depend on the command's options."""
+    """Print a line for each difference between commands, and warnings that depend on the command's options.
+
+    With `to_error`, print them on standard error.
+    """
     from costof.report.versus import Tried, differences, warnings
     from costof.results.run import read_run
 

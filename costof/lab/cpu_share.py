@@ -10,11 +10,12 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# The length of a scheduling period. It is short because a host stops for the rest of a period when it has used up its
-# share. Clients should see a slow machine, not one that stops.
+# The length of a scheduling period in microseconds. A host that has used up its share stops until the next period.
+# Short periods make it look like a slow machine and not like one that stops.
 PERIOD_US = 10_000
-# Each host's period is this much longer than the previous host's. If all hosts had equal periods, the random offset of
-# one host's periods to another's would last for a whole run. Figures would then differ from run to run by chance.
+# The periods of each host are this much longer than those of the host before. If they were equally long, the random
+# offset between two hosts' periods would stay the same for a whole run, and figures would differ from run to run by
+# chance.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
@@ -52,13 +53,14 @@ class Hierarchies:
 class CpuShare:
     """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
-    `period_us` is the length of a scheduling period, in which the group may use its share. Small shares have longer
-    periods.
+    The group may use its share in each scheduling period. `period_us` is a period's length. It is longer for small
+    shares.
 
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 
-    Without `cpu`, threads on one CPU can use up the group's quota before threads on other CPUs get a share. The same
-    threads may be starved in this way for seconds. By chance, a server's CPU time per request then varies by half.
+    Without `cpu`, the group's threads run on several CPUs, which share one quota. Threads on one CPU can use up the
+    quota before others get any of it, for seconds at a time. By chance, a server's CPU time per request then varies by
+    half.
     """
 
     cores: float

@@ -33,11 +33,12 @@ FILES = "files"
 class Packages:
     """The Debian packages that provide the program `name`.
 
-    The packages `names` are unpacked, together with the libraries that they need.
-
-    `programs` are file patterns of the executables, such as 'usr/sbin/mariadbd'. The first pattern matches the
-    program `name`. `beside` are patterns of other files that the program expects in its own folder. `extension` is the
-    last part of the name of one more package: for PostgreSQL 15, 'pgaudit' adds postgresql-15-pgaudit.
+    - `names`: the packages to unpack. Libraries that they need are unpacked too.
+    - `programs`: file patterns of the executables, such as 'usr/sbin/mariadbd'. The first one matches the program
+      `name`.
+    - `beside`: patterns of other files that the program expects in its own folder.
+    - `extension`: the last part of the name of one more package. For PostgreSQL 15, 'pgaudit' means
+      postgresql-15-pgaudit.
     """
 
     name: str

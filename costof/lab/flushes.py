@@ -1,9 +1,10 @@
-"""Measurement of flushes: how long the disk under the lab's data takes until written bytes survive a power cut.
+"""Measurement of flushes: how long a disk takes until written bytes survive a power cut.
 
 `python -m costof.lab.flushes FOLDER overwrite|append SECONDS` measures for SECONDS and prints a `FlushEvidence` as
-JSON. A lab starts this command as a separate process in a session (setsid(2)) of its own, like its servers. Linux
-divides the CPU among sessions. If the run measured flushes in its own, busy session, they could take longer than those
-of a server.
+JSON.
+
+A lab starts this command as a separate process in a session (setsid(2)) of its own, like its servers. Linux divides the
+CPU among sessions, and the run's own session is busy. In it, a flush could seem to take longer than in a server.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ WRITE_BYTES = 8192
 #: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
 #: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
 FILE_BYTES = 2**20
-#: How long flushes are measured: `SECONDS` at the beginning and end of a run, and `SECONDS_AFTER_ROUND` after each
-#: round (one measured window of every arm). The speed of a shared disk varies, so two measurements per run are not
-#: enough.
+#: How many seconds flushes are measured: `SECONDS` at the beginning and end of a run, and `SECONDS_AFTER_ROUND` after
+#: each round (one measured window of every arm). The speed of a shared disk varies over time, so the measurements at
+#: the beginning and end are not enough.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
 #: The process sleeps for this time before it measures. On a busy machine, the scheduler delays a process that has just
-#: used much CPU time, for example for imports: without the sleep a flush took 5.8 ms, with it 0.5 ms. A database server
-#: mostly waits, so its flushes are like those after the sleep.
+#: used much CPU time, here for its imports: without the sleep a flush seemed to take 5.8 ms, with it 0.5 ms. A database
+#: server waits most of the time, so the scheduler does not delay its flushes either.
 REST_SECONDS = 0.5
-#: The number of parts of a measurement. The standard error is computed from the parts' means, since successive flushes
-#: are not independent.
+#: The standard error is computed from the means of this many parts of a measurement, because successive flushes are not
+#: independent of each other.
 PARTS = 10
 #: The minimum number of flushes in a part, even if the measurement then takes longer than planned.
 FEWEST_IN_PART = 2
@@ -136,7 +137,8 @@ def _mount(folder: Path) -> tuple[str, str]:
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, mounted, kind, *_ = line.split(" ")
         point = mounted.replace("\\040", " ")
-        # Of several mounts at the same point only the last is visible, so a later one replaces an earlier one (>=).
+        # If several file systems are mounted at the same point, only the last is visible. With >=, it replaces the
+        # others.
         if path.is_relative_to(point) and len(point) >= len(best):
             best, found = point, (kind, device)
     return found

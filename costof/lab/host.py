@@ -33,10 +33,10 @@ def entered(namespace: Path) -> list[str]:
 
 
 def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """Create a socket in the namespace; None means the current one. Raises OSError.
+    """Create a socket in the namespace; None means this process's own. Raises OSError.
 
-    A socket stays in the namespace in which it was created. Each thread has its own current namespace, so a new thread
-    enters the namespace and creates the socket.
+    A socket belongs to the namespace in which it was created, and each thread can enter another namespace. A new thread
+    therefore enters `namespace` and creates the socket there.
     """
     if namespace is None:
         return socket.socket(family, kind, protocol)

@@ -262,7 +262,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a program's log, shortened. In this line most programs say why they ended."""
+    """Return the last line of a program's log, shortened. There, most programs say why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:

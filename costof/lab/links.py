@@ -20,7 +20,7 @@ from costof.model import Model
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The number of networks for links in a run's /16. The highest 256 addresses of the /16 do not belong to links but to
+# The number of /30 networks for links in a run's /16 network. 64 of them are left out: their 256 addresses are for
 # hosts (`served_address`).
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
@@ -29,8 +29,9 @@ SERVED = 254
 def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
-    `run` is six hexadecimal digits, which choose a /16 network of 10.0.0.0/8. Simultaneous runs could use the same /16,
-    since their hosts are in separate namespaces. Different networks only make packet captures easier to read.
+    `run` is six hexadecimal digits. They choose a /16 network in 10.0.0.0/8, so that runs are easy to tell apart in
+    packet captures. Two runs at the same time may also have the same /16, because their hosts are in separate
+    namespaces.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -47,7 +48,7 @@ def served_address(run: str, number: int) -> str:
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return the maximum number of packets in one direction of a link: packets in flight and in a router's buffer."""
+    """Return the maximum number of packets in one direction of a link, under way and in the buffer of its router."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
@@ -139,10 +140,10 @@ class LinksPlan(Model):
 class LinkReady(Model):
     """The answer of `costof-engine link` when its links work.
 
-    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` maps each link to the
-    delay that is added to a packet in one direction. It is half of the difference between the required round trip and
-    the path cost. If `preferred` is false, the process could not raise its scheduling priority. A busy machine may then
-    delay packets by additional milliseconds.
+    `path_cost_us` is the round-trip time of a link without simulated delay, as measured. `held_us` maps each link to
+    the delay that is added to a packet in one direction: half of the difference between the required round-trip time
+    and `path_cost_us`. If `preferred` is false, the process could not raise its scheduling priority. On a busy machine,
+    packets may then be late by milliseconds.
     """
 
     path_cost_us: float

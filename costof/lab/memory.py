@@ -11,7 +11,8 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 
 PSS, RSS = "PSS", "RSS"
-# File-backed pages are left out: their shares change whenever any program that uses the same libraries starts or ends.
+# Pages of files are left out: a process's share of them changes whenever another program with the same libraries starts
+# or ends.
 _PSS = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _AVAILABLE = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 

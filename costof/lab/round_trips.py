@@ -62,8 +62,8 @@ class LinkRoundTrips:
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
     """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    Each of the two measurements takes count x interval + one round trip, since no probe waits for the answer to the
-    probe before it.
+    Each of the two measurements sends `count` probes, one every `interval_ms`, without waiting for their answers. It
+    therefore takes count x interval + one round trip.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
@@ -106,7 +106,8 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
                 echo.send(echo_request(number))
             next_send = start + len(sent) * interval if len(sent) < count else math.inf
             selector.select(max(0.0, min(next_send - time.monotonic(), 0.1)))
-            # Read all answers before checking the time, so that none is lost if this machine was paused.
+            # First read all answers that have arrived, then check the time: if this machine was paused, no answer gets
+            # lost.
             samples |= dict(_received_echoes(echo, sent))
     return summary(list(samples.values()), count)
 

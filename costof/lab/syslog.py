@@ -87,8 +87,8 @@ def _write(lines: bytes) -> None:
     try:
         os.write(STANDARD_OUTPUT, lines)
     except OSError:
-        # Like other daemons, this one goes on without the messages if the disk is full. The run notices that entries
-        # are missing.
+        # If the disk is full, go on without the messages, as other daemons do. The run notices that entries are
+        # missing.
         return
 
 

@@ -65,20 +65,20 @@ class Topology(Resource):
 
 
 class Star(Topology):
-    """A host for the servers, and around it one host of clients for each distance (round-trip time).
+    """A host for the servers, linked to one host of clients for each distance (round-trip time).
 
     `distances` has the round-trip times in milliseconds by name, such as {"lan": 0, "wan": 40}. The names become parts
     of process names. Clients with a round-trip time of 0 are near, others are far.
 
-    Each host of clients has one link to the servers' host. The servers have the same addresses for all clients, so that
-    a replica set can announce addresses that every client can use.
+    The servers have the same addresses for all clients, so that a replica set can announce addresses that every client
+    can use.
 
-    `middle` adds a host with this CPU share (in cores) for programs between clients and servers, such as a balancer.
-    This middle host is at the same distance from a client as the servers. Without root its CPU use is not limited.
+    `middle` is the CPU share, in cores, of one more host for programs between clients and servers, such as a balancer;
+    None means no such host. It is as far from a client as the servers are. Without root its CPU use is not limited.
 
-    Without namespaces there are no hosts: servers and clients use loopback addresses. The same is true if all clients
-    are near, `middle` is None and `separate` is false. `separate` creates hosts even then, so that near clients are
-    measured in the same way in runs with and without far clients.
+    The hosts are network namespaces. Without namespaces, servers and clients use loopback addresses instead. They do so
+    too if all clients are near and there is no middle host, unless `separate` is true. With `separate`, near clients
+    are always on hosts of their own, so that runs with and without far clients can be compared.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Star(Topology):
         return self.client(distance).loopback or "127.0.0.1"
 
     def measure(self) -> None:
-        """Measure the round trips of every link, one after the other. Each link takes 0.2 s and two round trips."""
+        """Measure the round trips of all links, one after the other. Each link takes 0.2 s and two round trips."""
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:
@@ -135,7 +135,7 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # Hosts are loopback addresses, since there are no namespaces. No client is far: for a far client, `link`
+            # Without namespaces, the hosts are loopback addresses. All clients are near here: for a far client, `link`
             # above would have raised an error.
             self._take_loopback()
             return

@@ -105,7 +105,8 @@ def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
 def prefix() -> list[str]:
     """Return a command prefix that runs the command after it in a new user namespace, with all capabilities there."""
     unshare = str(find_program("unshare", "util-linux"))
-    # With slave propagation, mounts and unmounts outside take effect inside, but not vice versa.
+    # Mounts outside of the new namespace take effect inside it too, but mounts inside do not take effect outside (slave
+    # propagation).
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]
 
 

@@ -109,7 +109,7 @@ def mean_count(
 
 
 class PublicKey(Model):
-    """The first line of a measuring process whose plan will be encrypted: its public key (see `sealing.py`)."""
+    """The first line of a measuring process that needs an encrypted plan: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 
@@ -239,12 +239,14 @@ class HostPart(Model):
 class PopulationAnswer(SliceAnswer):
     """The answer about a slice that several hosts measured together.
 
-    `foreign_cpu_seconds` is the hosts' CPU time that other programs used, and `steal_seconds` the time that their
-    hypervisors gave to other machines.
+    - `foreign_cpu_seconds`: the hosts' CPU time that other programs used.
+    - `steal_seconds`: the CPU time that the hosts' hypervisors gave to other machines.
 
-    Three fields are sentences, or None if all is well: `evidence_mismatch` names a fact, such as the TLS version, in
-    which the hosts differ; `late` names a host that began too late; and `not_simultaneous_reason` says why the hosts
-    did not measure at the same time.
+    Three fields are sentences, or None if all is well:
+
+    - `evidence_mismatch` names a fact, such as the TLS version, in which the hosts differ;
+    - `late` names a host that began too late;
+    - `not_simultaneous_reason` says why the hosts did not measure at the same time.
 
     The ledger (the run's file) stores only `hosts`.
     """

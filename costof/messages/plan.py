@@ -165,7 +165,7 @@ class Data(Model):
 
 
 class Share(Model):
-    """The part of the work that one of several hosts does: host number `host` (from 0) of `hosts`.
+    """The part of the work for one of several hosts that measure together: host number `host` (from 0) of `hosts`.
 
     Application drivers never receive it, because they do not run on several hosts.
     """
@@ -181,8 +181,8 @@ class Share(Model):
 class Plan(Model):
     """All arms and workloads that an instrument (a measuring process) will measure.
 
-    The instrument uses at most `threads` threads for workers. If there is a `share`, the workloads describe the work of
-    all hosts together, and an instrument does only its host's share.
+    The instrument uses at most `threads` threads for workers. If there is a `share`, several hosts divide the
+    workloads' operations among them, and `share` says which part this instrument performs.
     """
 
     seed: int = 1
@@ -195,7 +195,7 @@ class Plan(Model):
 
 
 class PrepareOrder(Model):
-    """An order to do everything that must precede a slice's measured window, such as opening its connections.
+    """An order to prepare a slice before its measured window, for example to open its connections.
 
     The order for the slice follows, with the same `id`. If `reconnect` is true, the instrument closes open connections
     and opens new ones. Application drivers never receive this order.
@@ -208,9 +208,10 @@ class PrepareOrder(Model):
 
 
 class SliceRate(NamedTuple):
-    """The rate of operations in a slice, and when the slice ends early because the server cannot keep this rate.
+    """The rate of operations in a slice, and the delay at which the slice ends early.
 
-    It ends early if an operation would begin more than `give_up_ms` milliseconds after it was due.
+    The slice ends early if an operation would begin more than `give_up_ms` milliseconds after it was due, because the
+    server cannot keep the rate.
     """
 
     per_second: float
@@ -279,7 +280,7 @@ class HostsSettings(Model):
 
 
 class Limits(Model):
-    """Times that several hosts may need in addition to the seconds of an order, before they count as hanging.
+    """Times that hosts may take longer than the seconds of an order. A host that takes even longer counts as hanging.
 
     `proving_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
     `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when the program ends.

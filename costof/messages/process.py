@@ -285,8 +285,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        All hosts begin a slice (measured window) at the same time, except slice 0, which only loads data or opens
-        connections and is not part of any figure.
+        All hosts begin a slice (measured window) at the same time. Slice 0 is an exception: it loads data or opens
+        connections, and no figure uses it.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -300,10 +300,10 @@ class HostsProcess(Instrument):
         return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
 
     def without(self, host: str) -> bool:
-        """Remove a lost host, and divide the plan among the remaining hosts.
+        """Remove a lost host, and divide the plan's work among the remaining hosts.
 
-        Returns True if the run can continue. Returns False and leaves the plan undivided if too few hosts remain.
-        Raises `HOST_LOST` if another host is lost.
+        Returns True if the run can continue, or False if too few hosts remain. Raises `HOST_LOST` if another host is
+        lost.
         """
         self.names.remove(host)
         self._send({"without": host})
@@ -342,7 +342,7 @@ def engine_path(library: str = "") -> Path:
 
 
 def _installed_engine() -> list[Path]:
-    """Return possible paths of the engine according to the installed package's list of files.
+    """Return possible paths of the engine, from the list of files that the installer has recorded for costof.
 
     The interpreter's folder is not enough: `pip install --user` and `--target` put the engine elsewhere.
     """
@@ -353,7 +353,7 @@ def _installed_engine() -> list[Path]:
     except PackageNotFoundError:
         return []
     listed = [Path(str(installed.locate_file(file))).resolve() for file in installed.files or [] if file.name == ENGINE]
-    # With `--target`, pip's list has the paths that the files had before pip moved them to `bin`.
+    # With `--target`, pip moves programs to `bin` after it has written its list, so add that path.
     return [*listed, Path(str(installed.locate_file("bin"))).resolve() / ENGINE]
 
 
@@ -388,8 +388,8 @@ def command_runner(prefix: Sequence[str] = ()) -> Instrument:
 def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
-    The function reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10
-    ms, and many slices (measured windows) use less than a tick. The clock's id is computed as in glibc's
+    The time is read from the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts only in ticks
+    of 10 ms, and many slices (measured windows) take less CPU time than that. The clock's id is computed as in glibc's
     clock_getcpuclockid(3): the complement of the pid, followed by three bits that mean 'process, scheduler time'.
     """
     try:

@@ -34,8 +34,8 @@ def check_ca_file(path: Path | None) -> None:
 class Password:
     """A password from an option or from the environment.
 
-    `explicit` is True for a password from an option. It is then an error if the URL has a password too. A password from
-    the environment is used only if the URL has no password.
+    `explicit` is True for a password from an option: it is an error if the URL has a password too. If `explicit` is
+    False, the URL's password takes precedence.
     """
 
     value: SecretStr
@@ -108,9 +108,9 @@ class Access:
     server_memory: str | None = None
 
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
-        """Return the URL's password, or `password` if the URL has none; None if there is neither.
+        """Return the URL's password or, if it has none, `password`; None if there is neither.
 
-        Raises `PASSWORD_TWICE` if the URL has a password and an option gives another one.
+        Raises `PASSWORD_TWICE` if the URL and an option each give a password.
         """
         if url_password is None:
             return self.password.value if self.password else None
@@ -123,10 +123,10 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one server program, such as PostgreSQL.
 
-    `tls_options` has the options that turn TLS on or off. It maps each option to its accepted values, and each value to
-    whether it turns TLS on, such as {"sslmode": {"disable": False, "verify-full": True}}. TLS always verifies the
-    certificate and the host name. Values with which a client may silently fall back to plaintext are not accepted,
-    since it would be unknown whether TLS was measured.
+    `tls_options` has the options that turn TLS on or off, their accepted values, and whether each value turns TLS on:
+    {"sslmode": {"disable": False, "verify-full": True}}. Some values let a client silently fall back to plaintext. They
+    are not accepted, because it would be unknown whether TLS was measured. If TLS is on, certificate and host name are
+    always verified.
 
     `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in
     `tls_options`. `path_refused` is the error text for a URL with a path; None if a path is allowed.

@@ -15,8 +15,8 @@ from costof.lab.log_file import LogFile
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
-#: Names of an audit log's counters in `LabServer.readings`: the number of all entries, and their bytes. The third name
-#: is a prefix: 'audit_entries_read' is the number of entries of the class 'read'.
+#: Names of an audit log's counters in `LabServer.readings`: the number of all entries, and their total bytes.
+#: `OF_CLASS` is the prefix of the counters of single classes, such as 'audit_entries_read'.
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
@@ -49,11 +49,11 @@ class ServerLog:
         return cls(lab, daemon.process.name, daemon.process.lines, daemon.send)
 
     def read(self) -> None:
-        """Read the new lines, including the entries of all statements that the server has answered.
+        """Read the new lines of the log, until the entries of all answered statements have been read.
 
-        The server writes or sends an entry before it answers the statement. A collector or a syslog daemon writes lines
-        in the order in which it receives them, but perhaps later. The function therefore sends the collector or daemon
-        one more line, the mark, and reads until the mark is in the file.
+        A server writes or sends an entry before it answers the statement. If a log collector or syslog daemon writes
+        the file, it keeps the order of lines but may be late. The function therefore sends it one more line, the mark,
+        and reads until the mark is in the file.
         """
         if self._send_mark is None:
             self._read_lines()
@@ -74,10 +74,10 @@ class ServerLog:
 
 
 class AuditLog:
-    """The entries of an audit log by class, such as 'read', and their bytes.
+    """Counts of an audit log's entries by class, such as 'read', and their total bytes.
 
-    `entry` matches the line of an entry and captures one word of it. `classes` maps this word to the entry's class.
-    Lines with other words are ignored.
+    The regular expression `entry` matches the line of an entry and captures one word in it, such as SELECT. `classes`
+    maps this word to the entry's class. Lines with other words are ignored.
     """
 
     def __init__(self, entry: re.Pattern[str], classes: Mapping[str, str]) -> None:
@@ -102,9 +102,10 @@ def statements_sent(
 ) -> dict[str, int] | None:
     """Return how many statements of each class the client sent in a slice (a measured window), such as {"read": 900}.
 
-    The number is computed from the client's count of operations. `of_program` is for load generators that only report
-    operations: the number of statements in one operation, such as {"read": 14, "write": 4}. Return None if the number
-    of statements in an operation is not known for this `kind` of workload.
+    The numbers are computed from the client's counts of operations. A load generator of `--client`, such as pgbench,
+    counts all its operations together. For it, `of_program` has the number of statements in one operation, such as
+    {"read": 14, "write": 4}. Return None for a `kind` of workload whose operations have an unknown number of
+    statements.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)
@@ -132,9 +133,9 @@ def entries_mismatch(
 ) -> str | None:
     """Return how the audit entries of a slice (a measured window) differ from the sent statements; None if they agree.
 
-    Each statement of an `audited` class must have one entry, and statements of other classes must have none. There may
-    be more entries in two cases. A failed operation may have sent statements that the client did not count. A load
-    generator chosen with `--client`, such as pgbench, sends statements that belong to no operation.
+    Each statement of a class in `audited` must have one entry, and statements of other classes must have none. More
+    entries are permitted in two cases: a failed operation may have sent statements that the client did not count, and a
+    load generator of `--client`, such as pgbench, sends some statements outside its operations.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed

@@ -28,17 +28,19 @@ IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
-#: Time limit for the answer to a status request.
+#: The maximum time to wait for the answer to a status request.
 ANSWER_SECONDS = 60.0
 #: Cipher suites that clients may choose: all that the balancer's OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
 #: The balancer itself answers a request for this path, with the TLS version and cipher of the request's connection.
 EVIDENCE_PATH = "/costof-evidence"
-#: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
+#: The name in the certificate of the origin (the HTTP server). A balancer that uses TLS to the origin verifies this
+#: name.
 ORIGIN_NAME = "origin"
-# A shell script with kernel settings that let a host open thousands of connections a second. Operators use them too:
-# each closed connection keeps its port in TIME_WAIT for a minute, and without the settings a host runs out of ports. If
-# /proc/sys is not writable, the kernel's default of 28,000 ports must be enough.
+# A shell script that lets a host open thousands of connections a second, with two kernel settings that operators use
+# too. A closed connection keeps its port for a minute (TIME_WAIT), so a host would run out of ports without these
+# settings. If /proc/sys is not writable, the script changes nothing, and the kernel's default of 28,000 ports must be
+# enough.
 MANY_PORTS = """
 cd /proc/sys/net/ipv4
 [ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse

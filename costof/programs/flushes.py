@@ -8,8 +8,8 @@ from costof.messages.answers import REPORTED, SliceAnswer
 
 #: Names of a server's counters in `LabServer.readings`: the flushes of its logs, and the bytes written to the logs.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
-#: The number of flushes may be smaller than expected by this factor. One flush serves all commits that are in flight.
-#: The expected number is computed from the mean number of commits in flight, which is exceeded at times.
+#: The server may make fewer flushes than expected by this factor. One flush serves all commits that are in flight, so
+#: the expected number is computed from the mean number of commits in flight. At times, more are in flight.
 TOLERANCE = 2.0
 #: The number of flushes a second that a server may do in the background even if no commit waits for a flush.
 BACKGROUND_PER_SECOND = 25.0
@@ -30,10 +30,8 @@ def commits_in_flight(answer: SliceAnswer) -> float:
 def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
     """Return how the flushes in a slice (measured window) contradict the server's configuration; None if they do not.
 
-    With `flushes_commits` each commit must wait for a flush, otherwise no commit may wait for one.
-
-    One flush can serve all commits that are in flight. If the slice wrote nothing, or if its flushes could not be
-    counted, the result is None.
+    With `flushes_commits` each commit must wait for a flush, which may serve several commits. Otherwise no commit may
+    wait for a flush. The result is None, too, if the slice wrote nothing or its flushes could not be counted.
     """
     flushes, written = increases.get(FLUSHES), increases.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)

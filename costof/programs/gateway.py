@@ -12,9 +12,10 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits of the gateway that no measurement reaches. All clients of a measurement share one address, so the limit of
-#: connections per address must be high too. After `catalogue_seconds` the gateway reads the table definitions again.
-#: The time is long because the definitions do not change, and reading them would use CPU time during a measurement.
+#: Limits of the gateway that are too high to affect a measurement. All clients of a measurement share one address, so
+#: the limit of connections per address is high too. The gateway reads the table definitions again only after
+#: `catalogue_seconds`, a long time: the definitions do not change, and reading them would use CPU time during a
+#: measurement.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -24,9 +25,9 @@ NO_LIMITS = {
 
 
 class GatewayReady(Model):
-    """The gateway's first answer: its warnings, and its listeners' 'address:port' in the order of `GatewayPlan`.
+    """The gateway's first answer: its warnings, and the 'address:port' of each listener, in the order of `GatewayPlan`.
 
-    If `GatewayPlan` has port 0 for a listener, the address here has the port that the gateway has chosen.
+    If a listener in `GatewayPlan` has port 0, the gateway chooses a port, which is then in this answer.
     """
 
     listeners: list[str]

@@ -161,7 +161,10 @@ class ModSecurityNginx(Nginx):
         return {Nginx.name: self.version} | ({RULE_SET: self._rules_version} if self._rules_version else {})
 
     def logged_bytes(self) -> int:
-        """Return the size of the log of requests that matched a rule; 0 without the module, which would write it."""
+        """Return the length in bytes of the log of requests that matched a rule.
+
+        Without the module, which writes the log, the length is 0.
+        """
         return self._audit_log.stat().st_size if self._rules else 0
 
     def logged(self, start: int) -> str:
@@ -216,7 +219,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # With and without inspection, nginx reads the whole body before it asks the origin. Only requests at the
-        # entrance (the clients' port) are inspected, because the rules would block the lab's status requests.
+        # nginx reads the whole body before it asks the origin, with and without inspection. The directives apply only
+        # to the port for clients: the rules would block the lab's own status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

@@ -60,7 +60,10 @@ class ServerPart(Generic[Configuration]):
         return True
 
     def find(self) -> Path | None:
-        """Return the path of the server's program, or None for the installed program. Raises `CostofError`."""
+        """Return the path of the server's program if this feature determines it; None for the installed program.
+
+        Raises `CostofError`.
+        """
         return None
 
     def prepare(self) -> None:
@@ -82,7 +85,7 @@ class ServerPart(Generic[Configuration]):
         return []
 
     def started(self) -> None:
-        """Finish the preparation of this feature after the server has started to answer."""
+        """Do what is left to do for this feature once the server answers."""
 
     def settle(self) -> None:
         """Wait until the server has finished its work on loaded data."""
@@ -106,7 +109,7 @@ class ServerPart(Generic[Configuration]):
         return None
 
     def facts(self) -> dict[str, str]:
-        """Return facts about this feature for the report. The keys are the facts' names."""
+        """Return facts about this feature for the report, by name, such as {"audit plugin": "server_audit"}."""
         return {}
 
 

@@ -1,7 +1,7 @@
 """Time limits and error texts of connections to a user's own server, and checks of the server's identity.
 
-If a connection with TLS fails, it is not repeated without TLS, nor the other way round. Otherwise an attacker between
-client and server could make the first attempt fail and then receive the password.
+A connection that fails with TLS is never tried again without TLS, nor the other way round. Otherwise an attacker
+between client and server could make the first attempt fail and receive the password at the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def step_timeout_text(step: str) -> str:
 def timeout_text(host: str, port: int, step: str) -> str:
     """Return the error text for a timeout of a client library that does not report which step timed out.
 
-    The text names `step` if a new TCP connection to the server succeeds now. Otherwise it names the TCP connection.
+    The function tries a new TCP connection to the server. If this succeeds, the text names `step`, such as the TLS
+    handshake; otherwise it names the TCP connection.
     """
     with contextlib.suppress(OSError), socket.create_connection((host, port), PROBE_SECONDS):
         return step_timeout_text(step)
@@ -55,7 +56,10 @@ VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
 def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Raise `OTHER_SERVER` for the first fact that has changed. Only facts in both mappings are compared."""
+    """Raise `OTHER_SERVER` for the first fact that differs between `known` and `current`.
+
+    Facts that only one of them has are ignored.
+    """
     for fact, before in known.items():
         now = current.get(fact, before)
         if now != before:

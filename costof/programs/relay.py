@@ -57,10 +57,11 @@ class Spells(Model):
 
 
 class Warming(Model):
-    """A simulated cold cache.
+    """A simulated cache. It is cold after each change from one arm (measured variant) to another.
 
-    The cache becomes cold when a request comes to a port (`Entrance`) with another `state` than the previous request's
-    port. This request and the ones after it, `requests` in all, then wait `added_ns` longer.
+    Each port of the relay (`Entrance`) has a `state`. The cache becomes cold when a request comes to a port whose
+    `state` differs from that of the previous request's port. Then this request and those after it, `requests` in all,
+    wait `added_ns` longer.
     """
 
     requests: int
@@ -71,7 +72,7 @@ class RelayCost(Model):
     """The delay of requests at a port of the relay.
 
     Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, the first
-    requests of an arm (measured variant) after those of another arm are slow, as if caches were cold.
+    requests of an arm (measured variant) after another arm was measured wait longer, as if caches were cold.
     """
 
     base_ns: int = 0
@@ -81,7 +82,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """Return the delay for the control (the arm without protection): `base_ns` and `warming`, no `added_ns`."""
+        """Return the delay for the control (the arm without protection): `base_ns` and `warming` only."""
         return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property
@@ -99,8 +100,8 @@ FREE = RelayCost(added_ns=0, payers=All())
 class Entrance(Model):
     """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there.
 
-    `state` is for `RelayCost.warming`: if the previous request came to a port with another `state`, requests are
-    delayed as if caches were cold. Ports with the same `state` do not make each other's caches cold.
+    `state` is for the simulated cache (`Warming`). Ports with the same `state` share the cache's content. A change to a
+    port with another `state` makes the cache cold.
     """
 
     address: str

@@ -40,13 +40,14 @@ from costof.programs.target_database import choose_database_name
 class Place:
     """What a server of a lab needs to start: its host, certificates, configuration, and facts about the workloads.
 
-    `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
-    key that the server must be able to present, such as 'rsa-2048'. It presents the first one when it starts. `number`
-    is 1 for the lab's first server, 2 for the second.
-
-    `kinds` maps the name of each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
-    `records` is the number of records that the workloads use. `client_statements` is for another load generator, chosen
-    by `--client`: the number of statements in one operation by class, such as {"read": 14, "write": 4}.
+    - `new_address` returns an unused address of the host that all clients can reach.
+    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
+      the first one.
+    - `number`: 1 for the lab's first server, 2 for the second.
+    - `kinds` maps each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
+    - `records`: the number of records that the workloads use.
+    - `client_statements`: for a load generator of `--client`, the number of statements in one operation by class, such
+      as {"read": 14, "write": 4}.
     """
 
     lab: Lab
@@ -71,11 +72,10 @@ class Place:
 
 
 class LabServer(ABC):
-    """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
+    """One server or a set of servers that the run starts, and the lab stops. They accept plain and TLS connections."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host in
-    #: runs without clients at longer round-trip times. Figures of runs with and without such clients then cannot be
-    #: compared.
+    #: Whether near clients (round-trip time 0) always get a host of their own. If False, they share the server's host
+    #: in a run without far clients. Figures of runs with and without far clients then cannot be compared.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -141,8 +141,8 @@ class LabServer(ABC):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice (a measured window) contradicts the server's configuration; None if it does not.
 
-        For example, a server that must flush each commit made fewer flushes. Such a slice is discarded. `increases` has
-        by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
+        For example, the server should flush at each commit but made fewer flushes. Such a slice is discarded.
+        `increases` has the increase of each of the `readings` in the slice, such as {"flushes": 12}.
         """
         return first(part.mismatch(increases, answer) for part in self.parts)
 
@@ -249,9 +249,9 @@ class TargetServer(ABC):
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
-        #: The study's main factor, such as 'transport'. `levels` maps each value of the factor that the run measures,
-        #: such as 'tls', to its table `target` in the study. `offered` maps all values that this server may be able
-        #: to measure to their tables `target`.
+        #: The study's main factor (the protection), such as 'transport'. `levels` maps each level that the run
+        #: measures, such as 'tls', to the level's table `target` in the study. `offered` is the same for all levels
+        #: that this server may be able to measure.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
         self.offered: Mapping[str, Mapping[str, Any]] = {}
@@ -305,9 +305,9 @@ class TargetServer(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Reserve the place for the run's data, as far as this is possible before the load.
+        """Reserve the place for the run's data, such as a database, as far as this is possible before data is loaded.
 
-        Raises `TARGET_OCCUPIED` if the place is in use. Raises `PRIVILEGES_MISSING` before it writes anything.
+        Raises `TARGET_OCCUPIED` if the place is in use. Raises `PRIVILEGES_MISSING` before anything is written.
         """
 
     @abstractmethod
@@ -329,17 +329,16 @@ class TargetServer(ABC):
     def client_settings(self) -> ServiceSettings: ...
 
     def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the client settings that differ from a direct connection, such as a pooler's address; {} if none do.
+        """Return the client settings that differ from a direct connection's, such as a pooler's address; {} for none.
 
-        `target_settings` are the table `target` of a study's level, such as {"pooler": true}.
+        `target_settings` is the table `target` of a study's level, such as {"pooler": true}.
         """
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what the target settings of an arm (variant) require of the server, such as 'a synchronous standby'.
+        """Return what an arm (variant) requires of the server, such as 'a synchronous standby'; None for nothing.
 
-        Return None if they require nothing. A dry run shows the text, since it does not connect to find out whether the
-        server has what is required.
+        A dry run shows the text, because it does not connect to find out whether the server has it.
         """
         return None
 
@@ -378,7 +377,7 @@ class TargetServer(ABC):
     ) -> str | None:
         """Return how a slice (a measured window) contradicts its arm's target settings; None if it does not.
 
-        `increases` has by how much each of the `readings` rose in the slice, such as {"flushes": 12}.
+        `increases` has the increase of each of the `readings` in the slice, such as {"flushes": 12}.
         """
         return None
 

@@ -23,13 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat, that is, if nine heartbeats in a row have failed. When a
-#: replica set elects a new primary, fewer than nine fail, so the run does not count as dead.
+#: A run counts as dead after this time without a heartbeat, that is, after nine failed heartbeats in a row. While a
+#: replica set elects a new primary, fewer heartbeats fail.
 DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """A thread that calls `beat` every `seconds` until it is stopped. Errors of all calls but the first are ignored."""
+    """A thread that calls `beat` every `seconds` until it is stopped. Later errors of `beat` are ignored."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat
@@ -123,11 +123,10 @@ Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 
 class Marker(BaseModel):
-    """The record that a run writes into its database before anything else.
+    """The record that a run writes into its database before anything else, so that its data can be recognized later.
 
-    `tables` are all tables that the run will create. `made_database` is True if the run has created the database. The
-    clean-up then drops the database too. The marker is dropped last, so that the remaining tables can still be
-    recognized after an interrupted clean-up.
+    `tables` are all tables that the run will create. `made_database` is True if the run has created the database, which
+    the clean-up then drops too. The marker is dropped last, so that an interrupted clean-up can be continued.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -182,9 +181,9 @@ def database_name(run_name: str, unique: str) -> str:
 
 
 def grant_with_hint(chosen: str | None, grant: str) -> str:
-    """Return the grant's text for an error message.
+    """Return the GRANT statement for an error message.
 
-    If the user has not chosen a database, the text adds that a grant on one database is enough with --database.
+    If the user has not chosen a database, add a hint: with --database, a grant on one database is enough.
     """
     return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
 

@@ -21,14 +21,14 @@ from costof.statistics.capacity import Observation
 from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
-#: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. The second number
-#: is for commands that report only a percentile. It is larger, because a change of the rate changes a percentile
-#: by less than it changes the share of operations that exceed the limit.
+#: How far apart two neighbouring rates of a round are, as the logarithm of their ratio: 0.07 is about 7 %. The second
+#: number is for commands that report only a percentile. It is larger, because a percentile reacts less to a change of
+#: the rate than the share of operations above the latency limit does.
 SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
-#: The largest change of an estimated capacity in one round, as a difference of logarithms.
+#: The maximum change of an estimated capacity in one round, as the logarithm of the ratio: 0.15 is about 16 %.
 MOST_CHANGE = 0.15
-#: The change of an estimated capacity (a difference of logarithms) if all rates of a round are too low, or all too
-#: high.
+#: The change of an estimated capacity if all rates of a round were below the capacity, or all above it. As in
+#: `MOST_CHANGE`, it is the logarithm of the ratio.
 STEP = 0.12
 
 
@@ -71,10 +71,12 @@ class Rates:
         return min((self._estimate(arm.name) for arm in self.plan.arms), default=self.sweep.least)
 
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
-        """Yield slices at the middle of each arm's remaining range of rates, until the ends of each range are close.
+        """Yield slices (measured windows) with rates that narrow down each arm's capacity, as a bisection.
 
-        A slice (measured window) without a result, such as that of an arm whose server was lost, leaves the range as it
-        is. The control's identical copy is not searched: its first estimate is the control's capacity.
+        The rate of a slice is the middle of the range that still may contain the arm's capacity. `add` halves the range
+        after each slice. A slice without a result, for example because the arm's server was lost, leaves the range
+        unchanged. The identical copy of the control is not searched, because its estimate begins with the control's
+        capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.role).replicate]
         self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
@@ -83,7 +85,7 @@ class Rates:
                 yield key, math.sqrt(math.prod(self._ranges[key.role]))
 
     def _near_capacity(self, number: int, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
-        # A round that is repeated, because a host was lost, replaces its first attempt.
+        # If a host was lost, its round is measured again. Remove the results of the first attempt.
         self._latest.clear()
         for observations in self.samples.observations.values():
             observations[:] = [each for each in observations if each.round != number]

@@ -59,7 +59,7 @@ class StageEvent(Model):
 class RunningEffect(Model):
     """The effect of an arm on a headline metric (one that answers the study's question) so far.
 
-    It has no verdict, because users could end a run as soon as a verdict pleases them. Verdicts would then be wrong
+    It has no verdict. Otherwise users could end the run as soon as they like the verdict, and verdicts would be wrong
     more often.
     """
 
@@ -84,7 +84,7 @@ class Discarded(Model):
 
 
 class RoundEvent(Model):
-    """The figures after a complete round (one measurement of each workload on each arm)."""
+    """The figures after a complete round (one measured window of each workload on each arm)."""
 
     event: Literal["round"] = "round"
     seconds: Finite
@@ -110,7 +110,7 @@ class WarningEvent(Model):
 
 
 class InterruptedEvent(Model):
-    """The run was interrupted by Ctrl-C or SIGTERM. It stops its servers and reports what it has measured."""
+    """The run was interrupted by Ctrl-C or SIGTERM. The run then stops its servers and reports what it has measured."""
 
     event: Literal["interrupted"] = "interrupted"
     seconds: Finite

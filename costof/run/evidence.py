@@ -9,19 +9,19 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-#: The server's counters include connections of cluster members and of the lab itself: at most this many in a slice
-#: (measured window).
+#: Maximum number of connections in a slice (measured window) that the server counts but that do not come from measured
+#: clients. They come from cluster members and from the lab itself.
 STRAY_CONNECTIONS = 4
 
 
 def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Counters, workers: int = 1) -> str | None:
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
-    `increase` is the change of the server's counters during the slice (measured window). A server without counters is
-    not checked, and neither is a slice without a successful operation, because it has no evidence.
+    `increase` is the change of the server's counters during the slice (measured window). A slice without a successful
+    operation is not checked, because it has no evidence. Neither is a server without counters.
 
-    The server may count more connections than the client: it also counts failed connections, and for each of the
-    `workers` up to two unfinished connections, one from the end of this slice and one from the end of the slice before.
+    The server may count more connections than the client. It also counts failed connections. In addition, each of the
+    `workers` may have had an unfinished connection at the end of this slice and of the slice before.
     """
     if answer.operations == 0:
         return None
@@ -38,7 +38,7 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
     """Return the minimum number of connections that the server must have counted.
 
-    Connections that were unfinished at the end of the slice (measured window), at most one for each worker, are not
+    Each worker may have one unfinished connection at the end of the slice (measured window). These connections are not
     required, because an overloaded server may not have accepted them yet.
     """
     opened = int(answer.evidence.get("connections", 0))

@@ -57,9 +57,10 @@ def run(
 ) -> StartingPoint | None:
     """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
-    Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
-    servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
-    because the service cannot start or no arm can run.
+    After Ctrl-C, or if the servers are lost, the results so far are kept and marked as partial.
+
+    Returns None in this case. Otherwise returns the state from which the next start of the servers (--restarts)
+    continues. Raises `CostofError` if there are no results, because the service cannot start or no arm can run.
     """
     if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
@@ -125,13 +126,13 @@ def run(
         partial = INTERRUPTED
     except CostofError as error:
         partial = str(error)
-        # If the first slice fails, there is nothing to report, so raise the error.
+        # If nothing was measured, there is nothing to report, so raise the error.
         first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
         if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # If a resumed run fails before it measures anything, its earlier results stay unchanged.
+        # If a resumed run fails before it has measured anything, keep its earlier results, and write no new end.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:
@@ -161,7 +162,10 @@ def _record_flush(state: State, seconds: float) -> None:
 
 
 def _measure(state: State) -> str | None:
-    """Measure rounds until the stop rule ends the run. Return why the run is partial; None if it is not."""
+    """Measure rounds until the stop rule ends the run.
+
+    Return None, or the reason if the run ends early, so that its results are partial.
+    """
     before = state.before
     state.progress.stage("warming up")
     _warm_up(state)
@@ -198,7 +202,7 @@ def _measure(state: State) -> str | None:
 
 
 def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
-    """Warn if the budget is too short for the number of rounds that a verdict needs."""
+    """Warn if the budget is too short for `FEWEST_ROUNDS` rounds, without which there is no verdict."""
     budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
@@ -207,9 +211,9 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which no figure uses. From the last one, choose the sizes of later slices (measured windows).
+    """Run the warm-up rounds, and choose the sizes of later slices (measured windows) from the last warm-up round.
 
-    A size is a number of operations and a time limit. A resumed run keeps the sizes that it had.
+    No figure uses the warm-up rounds. A size is a number of operations and a time limit. A resumed run keeps its sizes.
     """
     slices: list[MeasuredSlice] = []
     operations = 0
@@ -231,7 +235,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, reject CPU times from --server-cpu that its cores cannot have used.
+    """If the servers run on this machine, reject CPU times from --server-cpu that are too high for its number of cores.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """
@@ -251,11 +255,11 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> bool:
-    """Start the servers as often as the plan says (--restarts; otherwise once), and measure after each start.
+    """Start the servers as often as --restarts says (by default once), and measure after each start.
 
-    A resumed run leaves out the starts that it has already measured completely. The first start that ends incomplete
-    ends the run. If the first start fails, raises the errors of `run` and `open_service`. Later errors are only
-    recorded in the ledger. Returns whether all starts are complete.
+    A resumed run skips the starts that it has already measured completely. If a start is incomplete, the run ends. If
+    the first start fails, the function raises the errors of `run` and `open_service`. Later errors are only recorded in
+    the run's file. Returns whether all starts are complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -274,7 +278,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """The progress of one of several starts of the servers. Its stages begin with 'start 2 of 5: '."""
+    """The progress of one of several starts of the servers. The texts of its stages begin with 'start 2 of 5: '."""
 
     progress: Progress
     start: int

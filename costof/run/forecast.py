@@ -20,7 +20,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class Pace:
-    """The progress since the servers were last started: the complete rounds, and the seconds that they took."""
+    """The number of complete rounds since the servers were last started, and the seconds that they took."""
 
     rounds: int
     seconds: float
@@ -37,7 +37,7 @@ class Pace:
 def seconds_left(plan: Plan, pace: Pace) -> float:
     """Return the seconds until the last round ends: at the end of the budget or after the maximum number of rounds.
 
-    With --restarts, these are the budget and rounds of the current start of the servers.
+    With --restarts, budget and number of rounds are those of one start of the servers.
     """
     for_rounds = (plan.most_rounds - pace.rounds) * pace.round_seconds
     budget = plan.start_budget_seconds
@@ -51,10 +51,10 @@ def may_end_earlier(plan: Plan) -> bool:
 def seconds_to_verdict(
     plan: Plan, pace: Pace, effects: Sequence[ContrastedChange], precision: float | None, left: float
 ) -> float | None:
-    """Return the seconds until the run will end with a verdict on every effect; None if unknown or not expected.
+    """Return the seconds until the run will probably end with a verdict on every effect; None if it will not.
 
-    `precision` is the half-width of the widest confidence interval so far: 0.02 means ±2 %. `left` is the seconds until
-    the run ends at the latest.
+    It is also None if there are too few rounds to tell. `precision` is the half-width of the widest confidence interval
+    so far: 0.02 means ±2 %. `left` is the maximum number of seconds until the run ends.
     """
     if not effects or (plan.starts > 1 and plan.starts < FEWEST_ROUNDS):
         return None
@@ -69,7 +69,8 @@ def seconds_to_verdict(
             left = seconds
             break
     if plan.precision is not None and precision is not None:
-        # The width of a confidence interval is inversely proportional to the square root of the number of rounds.
+        # The half-width is inversely proportional to the square root of the number of rounds: a quarter of it needs 16
+        # times as many rounds.
         rounds = max(
             math.ceil(pace.rounds * (precision / plan.precision) ** 2),
             plan.fewest_rounds,
@@ -80,9 +81,9 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect how many more seconds the run must measure until the effect has a verdict.
+    """Return, for each effect, how many more seconds the run must measure until the effect has a verdict.
 
-    The result is None for an effect if the time is unknown or more than ten times `longest_seconds`.
+    An entry is None if the time is unknown or more than `LONGEST_WAIT` times `longest_seconds`.
     """
     most = pace.rounds_after(LONGEST_WAIT * longest_seconds)
     return [_needed(each.contrast, len(effects), most, pace.round_seconds) for each in effects]
@@ -110,8 +111,8 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
     """Return the interim analyses (looks) that are still to come, each as two shares of the budget, such as (0.5, 0.3).
 
-    This look takes place when half of the budget is spent, and the look before it took place when 30 % were spent. The
-    second share is 0 for the first look.
+    The pair (0.5, 0.3) means: this look takes place when half of the budget is spent, and the look before it when 30 %
+    are spent. In the pair of the first look, the second share is 0.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

@@ -26,12 +26,12 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The name of the workload that loads records in a study that also has TPC-C's warehouses. In such a study, the
-#: workload named `LOAD` loads the warehouses.
+#: The name of the workload that loads YCSB's records in a study that also has TPC-C's tables. In such a study, the name
+#: `LOAD` is taken by the workload that loads TPC-C's tables.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-#: Classes of errors whose cause is the user's input, and not a missing feature of the target.
+#: Classes of errors that the user can fix. Errors of other classes may mean that the target lacks a feature.
 USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",
@@ -66,13 +66,15 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """The instruments (processes that measure): 'wire' (load generator), 'command' (command runner), drivers.
+    """The processes that measure in a run, and the arms (compared configurations) that each of them measures.
 
-    - `start_number`: the number of this start of the servers. Each start has other random data and keys.
-    - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
-      but no drivers.
-    - `members`: the servers ('address:port') that have answered, by instrument and arm. If several hosts measure, each
-      may have connected to another server.
+    A process's name is 'wire' for the load generator, 'command' for the command runner, or that of an application's
+    driver.
+
+    - `start_number`: the number of this start of the servers (--restarts). Each start has other random data and keys.
+    - `population`: the hosts that measure instead of this machine, or None. Hosts run no application drivers.
+    - `members`: the servers ('address:port') that have answered, by instrument and arm. There can be several, because
+      several hosts may connect to different servers.
     - `able`: the arms that can be measured.
     """
 
@@ -95,8 +97,8 @@ class Instruments:
     def start(self, stack: ExitStack) -> None:
         """Start the measuring processes that the study's workloads need, the load generator first.
 
-        One process measures as many arms as possible, because memory layout alone can make one process faster than
-        another, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
+        One process measures as many arms as possible: two processes may differ in speed by their memory layout alone,
+        and the difference would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
         needed = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
@@ -107,8 +109,8 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # The first measuring process checks whether it can connect to each arm's server. The others do not
-                # measure arms that fail this check.
+                # The load generator, which comes first, has tried to connect for each arm. If that failed for an arm,
+                # the other measuring processes leave the arm out.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 
@@ -127,8 +129,7 @@ class Instruments:
     ) -> SliceAnswer:
         """Measure one slice (a measured window of the arm), at `rate` if given.
 
-        With `reconnect` the load generator first closes its open connections. With `disconnect` it closes them
-        afterwards.
+        With `reconnect` the load generator closes its open connections before the slice, with `disconnect` after it.
         """
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
@@ -186,7 +187,10 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send a measuring process the plan, without arms that it cannot measure. Record which arms it accepts."""
+        """Send a measuring process the plan, with the arms that it may be able to measure.
+
+        Record which of these arms it accepts, and return its answer.
+        """
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -225,11 +229,11 @@ class Instruments:
         return ipc.Endpoint(service=settings)
 
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
-        """Raise `ARMS_CANNOT_RUN` if no arm can run.
+        """Raise `ARMS_CANNOT_RUN` if the arms that can run are not enough for an answer.
 
-        Also raise it if no protected arm can run, and either the user chose the protection or the user can fix the
-        cause. Otherwise the run continues: if the user's servers do not support the protection, the report has only the
-        control.
+        This is so if no arm can run. It is also so if only arms without the protection can run, and the user chose the
+        protection or can fix the cause. Otherwise, if the user's servers do not support the protection, the run
+        continues with the control alone.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
@@ -254,7 +258,8 @@ class Instruments:
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
         """Return the workloads of an instrument (measuring process).
 
-        If arms differ in a workload's number of workers or its options, each variant is a separate workload.
+        If arms differ in a workload's number of workers or in its options, each of the differing forms is a workload of
+        its own.
         """
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
@@ -280,7 +285,10 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return a workload's name for a measuring process: 'query x 4' if the arm has its own number of workers."""
+        """Return the name by which a measuring process knows an arm's workload.
+
+        It is 'query x 4' if the arm has its own number of workers, here 4.
+        """
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,
@@ -309,10 +317,10 @@ def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Return the arms grouped by the process that measures them, each group with the environment of its process.
+    """Group the arms by the process that measures them. Return each group with the environment of its process.
 
-    One process measures as many arms as possible. Arms that need the same program but other environment variables need
-    separate processes. An arm that needs no variables is added to the first of these processes.
+    The number of processes is as small as possible. Arms share a process if they need the same program and the same
+    environment variables. An arm that needs no variables joins any process with its program.
     """
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):

@@ -44,9 +44,10 @@ BUSY_SHARE = 0.25
 class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
-    `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
-    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock; this difference changes if
-    somebody sets the time of day.
+    - `busy`: CPU time used by programs and the kernel.
+    - `steal`: CPU time that the hypervisor gave to other machines.
+    - `seconds`: the monotonic clock.
+    - `clock`: the time of day minus the monotonic clock. It changes if somebody sets the time of day.
     """
 
     seconds: float
@@ -74,11 +75,11 @@ def read_machine() -> Reading:
 
 
 def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.sleep) -> list[str]:
-    """Return a warning if other programs have kept the machine busy and still do.
+    """Return a warning if other programs keep the machine busy; [] if they do not.
 
-    If `load` (the load average) exceeds the number of cores, the function also measures the CPU time of the next
-    `READING_SECONDS`, by calling `wait`. It warns only if load average and CPU time are both high, because the load
-    average stays high for minutes after an earlier run.
+    The function warns only if two measures are high: the load average (`load`), and the CPU time in the next
+    `READING_SECONDS`, during which it calls `wait`. The load average alone proves nothing, because it stays high for
+    minutes after an earlier run. The CPU time is measured only if `load` exceeds the number of cores.
     """
     if load <= cores:
         return []

@@ -1,10 +1,11 @@
 """Measurement of the server memory of a connection: how much the servers' memory grows with idle connections.
 
-Connections are opened in steps, and all of them stay open. Most servers keep the memory of a closed connection, or of a
-TLS handshake, and reuse it for the next one, which would then seem to need less. For the same reason, servers that
-costof starts (a lab) are started anew for each arm (a compared configuration). The user's own servers (a target) cannot
-be started anew. There, each step opens connections on all arms in turn, so that memory which one arm leaves behind is
-reused by all arms alike.
+Connections are opened in steps, and all of them stay open. If they were closed, most servers would keep the freed
+memory and reuse it for the next connection, which would then seem to need less.
+
+For the same reason, the arms (compared configurations) must not profit from memory that another arm has left behind. A
+lab therefore starts its servers anew for each arm. The user's own servers (a target) cannot be started anew. There,
+each step opens connections on one arm after the other, so that all arms profit alike.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize, Workload
 
-#: Sizes of the steps as shares of all connections. The first step opens 1 %, the second one 9 % (so both together open
-#: `EACH`), and each of the nine further steps opens 10 %.
+#: Sizes of the steps as shares of all connections. The first step opens 1 % (`FIRST`), the second one 9 %, and each of
+#: the nine further steps 10 % (`EACH`). After the second step, 10 % are open.
 FIRST, EACH = 0.01, 0.1
 FURTHER_STEPS = 9
 #: The number of connections that are opened at the same time. Each TLS handshake needs memory for a moment, and many
@@ -74,9 +75,10 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Measure the arms of `group`, a part of the plan `idle`, and return their records.
+    """Measure the arms of the plan `group`, and return their records.
 
-    In a lab, the servers are started for these arms. On a target, the user's own servers are measured.
+    `idle` is the plan with all arms, of which `group` has one or more. In a lab, new servers are started for these
+    arms.
     """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
@@ -88,7 +90,7 @@ def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], l
 
 
 def step_sizes(connections: int) -> list[int]:
-    """Return how many connections each step opens: for 1,000 first 10, then 90, then nine times 100."""
+    """Return how many connections each step opens: 10, 90 and then nine times 100 for 1,000 connections in all."""
     first, each = max(1, int(connections * FIRST)), int(connections * EACH)
     return [first, each - first, *[each] * FURTHER_STEPS]
 
@@ -117,8 +119,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # With False, an arm that cannot run only lacks figures. With True, it would end the measurement of all
-            # arms.
+            # If this were True, one arm that cannot run would end the measurement of all arms. With False, only its own
+            # figures are missing.
             "protection_chosen": False,
         }
     )
@@ -134,10 +136,10 @@ def _parts(size: int) -> list[int]:
 
 
 def _standing_workload(plan: Plan) -> Workload:
-    """Return a workload whose connections stay open and which has no given rate.
+    """Return a workload whose connections stay open and whose rate is not limited.
 
-    Its kind is the first one in `STANDING` that a workload of the study has, such as 'ycsb'. If none has, the kind is
-    'request' for HTTP and 'query' for all other services.
+    Its kind is the first one in `STANDING` that the study has too, such as 'ycsb'. If the study has none of them, the
+    kind is 'request' for HTTP and 'query' for all other services.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))
@@ -161,8 +163,7 @@ class Steps:
         self._instruments = instruments
         self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
         self._missing: dict[str, str] = {}
-        # Each step opens its connections in several parts, with names such as 'idle 3.0' (step 3, part 0). The plan
-        # lists the parts of a step in succession.
+        # The workload 'idle 3.0' opens the first part of the connections of step 3. Group the workloads by their step.
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:
@@ -234,7 +235,7 @@ class Steps:
         return self._service.memory() or Memory()
 
     def _check_open(self, arm: PlannedArm) -> None:
-        """Use the arm's first connections once more, and discard its figures if the server has closed them."""
+        """Use the first connections of an arm once more. If the server has closed them, discard the arm's figures."""
         if not self._records[arm.name]:
             return
         name = self._parts[0][0]

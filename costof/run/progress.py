@@ -1,7 +1,7 @@
 """Progress of a run: the interface to which the run reports, and the events that displays receive.
 
-Figures are computed and drawn only after a round, never during a slice (measured window), and only if the display wants
-to show the round.
+Figures are computed and drawn only between rounds, so that this work never disturbs a slice (measured window). If a
+display has just been updated, it may skip a round.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Progress(Protocol):
 class Display(Protocol):
     """A renderer of events, such as a table in the terminal.
 
-    After each event, it shows no further round for at least `pause_seconds`.
+    After each event, at least `pause_seconds` pass before it shows another round.
     """
 
     pause_seconds: float
@@ -66,9 +66,11 @@ class Display(Protocol):
 class RunProgress:
     """The progress of a run, sent as events to a display.
 
-    As a context manager, it receives each record that the run appends to the ledger (the run's file). When Ctrl-C or
-    SIGTERM arrives, it says at once which results are kept. A signal that arrives while a table is drawn takes effect
-    afterwards, so that no table is half drawn.
+    It is a context manager. Inside the `with` block, it receives each record that the run appends to the ledger (the
+    run's file).
+
+    When Ctrl-C or SIGTERM arrives, it says at once which results are kept. If a table is being drawn at that moment,
+    the signal takes effect only after the drawing, so that no table is half drawn.
     """
 
     def __init__(
@@ -88,9 +90,8 @@ class RunProgress:
         self._tally = Tally(plan, earlier)
         self._resumed = earlier is not None
         self._first_start = self._start = 0
-        #: In this order: the number of starts of the servers that an earlier command completed (if this one resumes its
-        #: run), the number of complete rounds in all starts before the current one, and the number in the current
-        #: start.
+        #: Three counts for a run with --restarts: the starts that an earlier command has completed, the complete rounds
+        #: in all starts before the current one, and the complete rounds of the current start.
         self._earlier_starts, self._earlier_rounds, self._rounds = 0, 0, 0
         if earlier is not None and plan.starts > 1:
             self._first_start = self._start = len(earlier.starts)

@@ -37,19 +37,19 @@ from costof.study.sweep import CAPACITY
 
 @dataclass
 class StartingPoint:
-    """The state from which a resumed run, or the next start of the servers, continues.
+    """What a resumed run, or the next start of the servers, continues from.
 
-    These fields belong to the start of the servers with number `start`, which continues:
+    A run with --restarts starts the servers several times. These fields describe the start with number `start`, which
+    continues:
 
     - `samples`: its measurements so far;
     - `rounds`: the number of its complete rounds;
-    - `seconds`: its time of measuring.
+    - `seconds`: the time for which it has measured.
 
-    The other fields belong to the whole run:
+    The other fields describe the whole run:
 
     - `whole_starts`: the number of complete starts;
-    - `earlier_rounds`: the number of rounds in the complete starts. The rounds of this start are numbered from this
-      number on;
+    - `earlier_rounds`: the number of rounds in the complete starts. The number of the next round is this plus `rounds`;
     - `error_rate_spent`: the part of the permitted rate of wrong verdicts that interim analyses (looks) have used;
     - `look_at_end`: set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
       at its end counts as a look too;
@@ -73,7 +73,7 @@ class StartingPoint:
 
 @dataclass
 class State:
-    """The state of a run in progress. The plan's sizes of slices change after the warm-up."""
+    """The state of a run in progress. The sizes of slices in `plan` change once, after the warm-up."""
 
     plan: Plan
     service: Service
@@ -91,9 +91,10 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if at least one protected arm and its control can both run. If not, further rounds could show no cost.
+        """True if at least one arm with the protection can run, and its control can too.
 
-        If the run has only a control, true if the control can run.
+        If not, further rounds could not show a cost. In a run with only a control, the value says whether the control
+        can run.
         """
         able = {arm.name for arm in self.instruments.able}
         if self.plan.is_alone:
@@ -157,10 +158,10 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 
 
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
-    """Return the rate of a slice in a run with several loads; None for commands, whose command lines have their rates.
+    """Return the rate of a slice in a run with several loads (`--load 100/s,300/s`); None if there is no such rate.
 
-    The slice (measured window) ends early if a client waits for longer than half the slice: then the arm cannot keep up
-    with the load.
+    Commands get no rate here, because their command lines contain it. The slice (measured window) ends early if a
+    client has waited for longer than half the slice, because then the arm cannot keep up with the load.
     """
     arm = plan.arm(key.arm)
     load = plan.load_of(arm)
@@ -170,7 +171,10 @@ def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether the service is lost for this arm, for example because a tunnel crashed. Record a new loss."""
+    """Return whether this arm can no longer be measured, for example because its tunnel has crashed.
+
+    If this is new, record it in the run's file.
+    """
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -182,10 +186,10 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
-    """Measure a slice (measured window), and measure it once more if a host began it late.
+    """Measure a slice (measured window). If a host began the slice late, measure it once more.
 
-    Each attempt is written to the ledger (the run's file). The result becomes a sample of the figures, unless it
-    belongs to a warm-up round, or its evidence contradicts the arm's settings.
+    Both attempts are written to the ledger (the run's file), but only the last one counts. It becomes a sample of the
+    figures, unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
     """
     for last_attempt in (False, True):
         state.slices += 1
@@ -252,7 +256,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, use their readings of CPU time instead of this machine's.
+        # If several hosts generate the load, use the CPU times that they report: this machine's say nothing about them.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -290,11 +294,11 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Prepare, without measuring, the TLS session and the connections that the load generator needs for a slice.
+    """Renew the load generator's TLS session and open connections before a slice, without measuring.
 
-    If an arm resumes TLS sessions, and preparing the servers has made its last session invalid, it gets a new session.
-    Connections that stay open are replaced before each slice (measured window): otherwise the random properties of one
-    connection would affect all slices of the arm.
+    If the arm resumes TLS sessions, and `arrange` has made its last session invalid, the load generator gets a new
+    session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed
+    would affect all slices (measured windows) of the arm.
     """
     workload = plan.study.workloads[name]
     if workload.view != "wire":
@@ -326,9 +330,9 @@ def _read_counters(service: Service, arm: PlannedArm, servers: Sequence[str]) ->
 
 @contextmanager
 def _ignoring_lost_service(service: Service, arm: PlannedArm) -> Iterator[None]:
-    """Ignore errors of reading the service if it is lost (wholly or for this arm), so that the slice is still recorded.
+    """Ignore errors in reading the service's state if the service is lost, wholly or for this arm.
 
-    Raises `TARGET_FAILED` if the service is not lost.
+    The slice is then still recorded. Raises `TARGET_FAILED` if the service is not lost.
     """
     try:
         yield

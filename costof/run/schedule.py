@@ -19,16 +19,17 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections: one order per round. All items follow an item equally often.
+    """A generator of the order in which each round measures its items, such as protections, balanced for after-effects.
 
-    A round has each item once and begins with the last item of the round before, so items also follow themselves. All
-    ordered pairs, such as (tls, plain) or (tls, tls), occur equally often, up to a difference of one or two. An
-    after-effect of a slice, such as a filled cache, therefore affects all items alike and cancels in their differences.
+    The previous item may affect a measurement, for example by filling a cache. Over many rounds, each item therefore
+    follows every item, including itself, equally often, up to a difference of one or two. The after-effects then cancel
+    in differences between items. An item follows itself where a round ends and the next one begins: each round begins
+    with the last item of the round before.
+
     Such designs are called strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment";
-    Lucas 1957, "Extra-period Latin-square change-over designs").
-
-    Fixed designs exist only for some numbers of items and rounds. Here each round instead uses the order that keeps the
-    counts of pairs most even. Chance decides between equally good orders (minimization: Pocock & Simon 1975).
+    Lucas 1957, "Extra-period Latin-square change-over designs"). Fixed designs exist only for some numbers of items and
+    rounds. This class instead draws several orders for each round, and uses the one that keeps the counts of pairs most
+    even (minimization: Pocock & Simon 1975).
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -38,14 +39,14 @@ class BalancedOrders:
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
         """Return the order in which to measure `items` in the next round.
 
-        Also count which item follows which in this order, for the balance of later orders. `previous` is the item that
-        was measured last, which may not be one of `items`.
+        The function also counts the pairs of successive items in this order, so that later orders can balance them.
+        `previous` is the item that was measured last. It may be missing from `items`.
         """
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
-        # Count that the first item follows itself, because the round before ended with it. Count this also for a first
-        # item that was drawn at random, so that all items are drawn equally often.
+        # Count the pair of the first item with itself: usually the round before ended with this item. If the first item
+        # was instead drawn at random, count the pair too, so that all items are drawn equally often.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -56,7 +57,8 @@ class BalancedOrders:
         remaining = [item for item in items if item != first]
         if not remaining:
             return [first]
-        # The next round begins with this round's last item, so that this item follows itself.
+        # The next round will begin with this round's last item, which then follows itself. Choose the item that has
+        # done so least often.
         last = self._rarest(remaining, lambda item: (item, item))
         remaining.remove(last)
         row = [first]
@@ -71,23 +73,24 @@ class BalancedOrders:
 
 
 T = TypeVar("T")
-#: The number of consecutive rounds that must reach the precision before the run ends.
+#: The run ends early if this many rounds in a row have reached the required precision.
 STEADY_ROUNDS = 3
 #: Shares of the budget after which a run has an interim analysis (a look). The run ends at a look if all effects on
-#: headline metrics (those that answer the question) have a verdict.
+#: headline metrics (those that answer the study's question) have a verdict.
 LOOKS = (0.3, 0.5)
-#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
-#: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
-#: spends most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: When half of the budget is spent, analyses may have used 0.5**SPENDING_POWER of the error rate (the permitted rate of
+#: wrong verdicts), and accordingly for other shares. Early analyses find only large effects, so they get little of the
+#: error rate, and the last analysis gets most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
 class Schedule:
-    """The order of a run's slices (measured windows) in each round, determined by the plan's seed.
+    """The order of a run's slices (measured windows) in each round. The plan's seed determines the order.
 
-    The arms of one workload in one context (such as a distance) form a group. The arms of a group follow each other, so
-    that slices that are compared are close in time. Each round shuffles the levels of slow factors (those whose change
-    takes seconds), and the groups within each of these levels.
+    The arms (compared configurations) of one workload in one context, such as one distance, form a group. They are
+    measured one after another, so that the slices to compare are close in time. Each round shuffles the order of the
+    groups. Some factors are slow: changing their level takes seconds. All groups with the same levels of slow factors
+    therefore stay together.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -98,15 +101,15 @@ class Schedule:
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
         """Return the slices (measured windows) of a round in their order, one for each arm of each workload.
 
-        `workloads` has, for each workload, the names of the arms that can run it.
+        `workloads` maps each workload to the names of the arms that can run it.
 
-        The arms of one workload and context follow each other as a group. Each group begins with the protection that
-        ended the group before it, so that the order of protections is balanced across groups too.
+        The arms of one workload and context are measured one after another, as a group. Each group begins with the
+        protection with which the group before it ended (see `BalancedOrders`).
 
-        The control and its replicate (its identical copy) count as one protection and follow each other, so that the
-        control follows itself as often as other arms follow themselves. Rounds are paired: the control precedes its
-        replicate in one round of a pair, and the replicate precedes the control in the other. Chance decides which of
-        these rounds comes first.
+        The control and its replicate (its identical copy) count as one protection and follow each other. The control is
+        thus measured after itself as often as other arms are measured after themselves. In every pair of rounds, the
+        control comes before its replicate in one round and after it in the other. Chance decides in which of the two
+        rounds it comes first.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -142,7 +145,7 @@ class Schedule:
 def _alternating(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
     """Return the control and its replicate in the order of this round.
 
-    Each pair of rounds has a random order and its reverse.
+    Two successive rounds form a pair: the first has a random order, and the second has the reverse order.
     """
     swapped = random.Random(f"{group}/{number // 2}").random() < 0.5
     return copies[::-1] if swapped == (number % 2 == 0) else copies
@@ -155,14 +158,14 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 
 
 class Looks:
-    """Interim analyses (looks) of a run before its budget is spent. They divide the permitted error rate among them.
+    """Interim analyses (looks), at which a run may end before its budget is spent, and the error rate of each look.
 
-    The error rate is the share of runs that may report a wrong verdict: 5 %.
+    The error rate is the permitted share of runs with a wrong verdict: 5 % for all analyses of a run together. If each
+    look used the full 5 %, far more than 5 % of runs would report a false cost. The looks and the final analysis
+    therefore divide the 5 % among them. This works even if their tests depend on each other (Bonferroni).
 
-    If each look used the full error rate, far more than 5 % of runs would report a false cost. The division keeps this
-    share at 5 % or less, even if the tests depend on each other (Bonferroni). Printed intervals are still 95 %
-    confidence intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the
-    error rate.
+    The confidence level of printed intervals is not adjusted for the looks. Printed 95 % intervals contain the truth in
+    at least 94 % of runs, because the looks use only an eighth of the error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:
@@ -173,7 +176,7 @@ class Looks:
 
     @property
     def error_rate(self) -> float:
-        """The error rate of the final verdicts.
+        """The error rate (permitted rate of wrong verdicts) of the final verdicts.
 
         If an interim analysis (look) ended the run, this is the error rate of that look. Otherwise it is the part of
         the permitted error rate that the looks have not spent.
@@ -185,9 +188,9 @@ class Looks:
         self._ended_at = rate
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
-        """Return the error rate of the interim analysis (look) that is due now; None if none is due.
+        """Return the error rate of the interim analysis (look) that must take place now; None if there is none.
 
-        Also count this rate as spent.
+        The returned error rate counts as spent.
         """
         budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
@@ -204,11 +207,11 @@ class Looks:
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
-    """Return the precision that the run has reached, for the stop rule; None if it is unknown.
+    """Return the half-width of the run's widest confidence interval, such as 0.02 for ±2 %; None if it is unknown.
 
-    It is the half-width of the widest confidence interval of any effect on a headline metric (one that answers the
-    study's question): 0.02 means ±2 %. In a run with several starts of the servers it is always unknown, since the
-    rounds within one start do not show how much the starts differ.
+    Only effects on headline metrics count (those that answer the study's question). The stop rule compares the result
+    with the precision that the plan requires. The result is always None for a run with several starts of the servers:
+    the rounds within one start do not show how much the starts differ.
     """
     if plan.starts > 1:
         return None
@@ -231,19 +234,19 @@ def precision(plan: Plan, samples: Samples) -> float | None:
 def enough(
     plan: Plan, rounds_done: int, elapsed_seconds: float, reached: Sequence[float | None], longest_round: float
 ) -> bool:
-    """Return whether the stop rule ends the run.
+    """Return whether the run must end after `rounds_done` rounds.
 
     The run ends in three cases:
 
-    - The run has the maximum number of rounds.
+    - It has the maximum number of rounds.
     - Another round would exceed the budget, and the run has two rounds, or the minimum number if the user gave one.
     - Each of the last `STEADY_ROUNDS` rounds had the plan's precision, and the run has the minimum number of rounds.
 
     A plan with a fixed number of rounds has neither budget nor precision.
 
-    `reached` is the precision after each round so far. A run that ended at the first precise round would be too
-    confident: its 95 % confidence intervals contained the truth in 92 % of simulated runs. With `STEADY_ROUNDS`, they
-    do in 93 to 94 %.
+    `reached` is the precision after each round so far. One precise round is not enough, because the precision varies by
+    chance from round to round. In simulated runs that ended at the first precise round, the 95 % confidence intervals
+    contained the truth in only 92 % of runs. With `STEADY_ROUNDS`, they contained it in 93 to 94 %.
     """
     if rounds_done >= plan.most_rounds:
         return True

@@ -1,11 +1,12 @@
-"""Sizes of slices (measured windows): as short as the noise of a workload allows, never longer than the study plans.
+"""Choice of the sizes of slices (measured windows): as short as a workload's noise allows, at most as long as planned.
 
-Let each operation take t seconds, and the start-up of a slice s seconds. Let W be the variance of operations, and B the
-variance between slices. Slices of r operations, measured for T seconds in all, give an estimate with the variance (B +
-W / r) * (s + r * t) / T. This variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013).
+Short slices allow more rounds, but each slice also needs time to start up. Let each operation take t seconds, and the
+start-up of a slice s seconds. Let W be the variance between operations, and B the variance between slices. If slices of
+r operations are measured for T seconds in all, the estimate has the variance (B + W / r) * (s + r * t) / T. This
+variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013).
 
-One warm-up round does not show B, but B is not needed. If s is a tenth of a slice, longer slices reduce the variance by
-at most a tenth, whatever B is. If B is large, they even increase the variance.
+The warm-up does not show B. It is not needed: if the start-up is a tenth of a slice's time, longer slices can reduce
+the variance by at most a tenth. If B is large, longer slices even increase the variance.
 """
 
 from __future__ import annotations
@@ -20,29 +21,28 @@ from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
-#: The maximum start-up time of a slice (measured window), as a share of the slice's time including start-up.
+#: The maximum start-up time of a slice (measured window), as a share of the slice's whole time (start-up included).
 MOST_START_UP = 0.1
-#: The maximum bias of a slice (measured window), as a share of the plan's precision. Effects are computed from the
-#: logarithm of each slice's mean. This logarithm is on average too low by half the mean's relative variance. The bias
-#: does not cancel in an effect, because the variance may differ between arms.
+#: The maximum bias of a slice's figure, as a share of the plan's precision. Effects are computed from the logarithm of
+#: each slice's mean. On average this logarithm is too low, by half the mean's relative variance. The bias does not
+#: cancel in an effect, because the variance may differ between arms.
 MOST_BIAS = 0.1
 #: The minimum length of a slice (measured window): five times 10 ms, the period in which a lab enforces CPU limits and
 #: the kernel counts CPU time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice (measured window). One is not enough, because the arm that
-#: was measured before affects the first operation.
+#: The minimum number of operations of each worker in a slice (measured window). A single operation would not be enough:
+#: the first one of a slice is affected by the arm that was measured before.
 FEWEST_IN_A_ROW = 2
-#: The minimum number of operations of each worker in a slice whose figure is computed over the whole slice, such as a
-#: rate. The end of the slice may cut off one operation of each worker. With so many operations, this changes the figure
-#: little.
+#: The minimum number of operations of each worker in a slice with a figure of the whole slice, such as a rate. The end
+#: of the slice may cut off one operation of each worker. Among so many operations, one hardly changes the figure.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
-#: At a fixed load (--load), a slice (measured window) lasts this many times as long as a connection.
+#: At a fixed load (--load), a slice (measured window) is this many times as long as a client's connection stays open.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice (measured window) that should end only at its time limit.
+#: The limit on operations for slices (measured windows) that should end by their time limit. No slice reaches it.
 UNLIMITED = 2**31
-#: If a slice (measured window) ends only at its time limit, the fastest arm may perform at most this multiple of the
-#: planned operations.
+#: Limits the operations of the fastest arm in slices that end by their time limit: at most this multiple of the planned
+#: number.
 MOST_TIMES = 10
 
 
@@ -60,7 +60,7 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """The relative variance of the slice's mean time, for its longest phase (which contains all other phases)."""
+        """The relative variance of the slice's mean time in its longest phase (which contains all other phases)."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
@@ -78,11 +78,10 @@ def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str,
 def _ended_by_time(
     plan: Plan, sizes: Mapping[str, SliceSize], round_slices: Sequence[MeasuredSlice]
 ) -> dict[str, SliceSize]:
-    """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
+    """Return sizes with only a time limit: the time in which the slowest arm performs the planned operations.
 
-    The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations:
-    hosts might run out of ports for its connections. A program whose command line has a duration keeps its size,
-    because it ends by time anyway.
+    The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations.
+    With more connections, hosts might run out of ports. A program whose command line sets its duration keeps its size.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -101,12 +100,17 @@ def _ended_by_time(
 
 
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
+    """Return the sizes of slices (measured windows): the planned ones, shortened equally for all arms where possible.
 
-    Slices (measured windows) keep their planned size if the number of rounds is fixed, or if their command line
-    contains a duration. Other slices are shortened, but not so far that the maximum number of rounds would end before
-    the budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that
-    enough connections are open at once.
+    Three kinds of slices keep their planned size or become longer:
+
+    - Slices of a run with a fixed number of rounds keep it.
+    - Slices of a program whose command line sets its duration keep it.
+    - At a fixed load (--load), slices become longer if connections stay open for long, so that enough connections are
+      open at once.
+
+    Other slices are shortened as far as the noise in the warm-up allows. They stay long enough that the run does not
+    reach its maximum number of rounds before the end of its budget.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -129,8 +133,8 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
     """Return the size of a slice (measured window) that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
 
-    No connection is open when a slice begins. A shorter slice would end before as many connections are open at once as
-    this load keeps open in the long run.
+    A slice begins without open connections. The number of open connections then rises until as many are closed as are
+    opened. A shorter slice would end before that.
     """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (
@@ -142,12 +146,12 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the factor by which the measured length of slices can be multiplied without losing the plan's precision.
+    """Return the factor by which to multiply the measured length of slices to reach the plan's precision.
 
-    The factor is above 1 if the measured slices were too short.
+    The factor is below 1 if the slices can be shorter, and above 1 if they must be longer.
     """
-    # Use the mean: if a factor takes seconds to change, only a few slices have a long start-up, and the median would
-    # ignore these slices.
+    # Use the mean and not the median: a factor that takes seconds to change gives a few slices a long start-up, which
+    # the median would ignore.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
     # Use the median and not the mean, because one slow operation of a cold server would raise the mean.

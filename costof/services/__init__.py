@@ -33,12 +33,13 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a service says about one slice (measured window) after comparing its servers' states before and after.
+    """A service's comparison of its servers' states before and after one slice (measured window).
 
-    `mismatch` says why the slice was not measured as its arm requires, for example because connections did not use TLS.
-    It is None if there is no such reason. `figures` maps the names of metrics to results, such as the bytes per
-    operation. `facts` are texts for the report. `counts` are counts in this slice; the report shows their sum over all
-    slices, including the warm-up, as evidence.
+    - `mismatch`: why the slice was not measured as its arm requires, for example because connections did not use TLS;
+      None if it was.
+    - `figures`: results by the names of their metrics, such as the bytes per operation.
+    - `facts`: texts for the report.
+    - `counts`: counts in this slice. The report shows their sum over all slices, including the warm-up, as evidence.
     """
 
     mismatch: str | None = None
@@ -61,12 +62,13 @@ class Service(ABC):
     server_memory: ServerMemory | None = None
     #: The number of connections that a lab's servers must accept at the same time; None for the servers' default.
     needed_connections: int | None = None
-    #: The role under which reports list the values that `server_cpu` and `server_memory` print. A role is the name of a
-    #: group of processes, such as 'server' or 'gateway'.
+    #: The name under which reports list the values that `server_cpu` and `server_memory` print. It is the name (role)
+    #: of a group of processes, such as 'server' or 'gateway'.
     server_role: str = "server"
     #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether the service, if it has the rights, puts its servers into network namespaces, which act as separate hosts.
+    #: Whether the service puts its servers into network namespaces, which act as separate hosts, if the user may create
+    #: such namespaces.
     makes_hosts: bool = False
     #: Why this service cannot be measured from other machines; None if it can.
     single_machine_reason: str | None = None
@@ -138,8 +140,8 @@ class Service(ABC):
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
-        The client must do so if the server's key has changed since the arm's last slice (measured window), because
-        earlier tickets are then invalid. The function is called once after each `arrange`.
+        If the server's key has changed since the arm's last slice (measured window), earlier tickets are invalid. The
+        function is called once after each `arrange`.
         """
         return False
 
@@ -175,10 +177,10 @@ class Service(ABC):
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that are wrong on this server, and ignore these counters from now on.
+        """Return `change` without the counters that do not work on this server. They are ignored from now on.
 
-        `change` is the change of the counters in a slice of the warm-up (a window before the measured ones). A counter
-        is wrong if it missed connections that the load generator counted in its `answer`.
+        `change` is the change of the counters in a slice (window) of the warm-up. A counter does not work if it has
+        missed connections that the load generator counted in its `answer`.
         """
         return change
 

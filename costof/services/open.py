@@ -99,8 +99,8 @@ def offered_levels(study: Study, access: Access | None) -> Callable[[Level], boo
 def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
     """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
-    The function connects to the target to find out. If `connect` is false, it instead returns all levels that some
-    targets cannot offer. Raises the errors of a target that cannot be reached.
+    The function connects to the target to find out. With `connect` false it does not connect, and returns all levels
+    that some targets cannot offer. Raises the errors of a target that cannot be reached.
     """
     find = getattr(_module(study, "target"), "lacking_levels", None)
     return {} if find is None else dict(find(study, access, connect))

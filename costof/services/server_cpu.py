@@ -10,19 +10,19 @@ from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.services.server_command import ServerCommand, printed
 
-#: The maximum number of cores that all servers together can plausibly use. A higher use means a wrong unit.
+#: All servers together cannot use more cores than this. If they seem to, the printed CPU time has another unit.
 MAX_CORES = 1024
 #: The maximum age in seconds of the printed CPU time. A monitoring exporter may print a cached value.
 LAG_SECONDS = 5.0
 #: Wrong units in which a command may print the CPU time, each with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: A typical number of busy cores of a server. If the printed values would mean impossibly many cores, their unit is
-#: wrong. The error message then suggests the unit with which the number of cores is closest to this one.
+#: A typical number of busy cores of a server. If the printed CPU time would mean impossibly many cores, its unit is
+#: wrong. The error message then suggests the unit that gives the number of cores closest to this one.
 USUAL_CORES = 0.3
 
-#: Known output formats, which contain other data too. For each format: the pattern of the line with the CPU time, and
-#: the number of its units in a second. The formats are cpu.stat of a control group (kernel documentation, cgroup-v2), a
-#: property of a systemd service, and Prometheus' node exporter (without idle and iowait).
+#: Known formats of a command's output, which contains other data too. Each has a pattern for the lines with the CPU
+#: time, and the number of its units in a second. The formats are cpu.stat of a control group (kernel documentation,
+#: cgroup-v2), a property of a systemd service, and Prometheus' node exporter (without idle and iowait).
 _KNOWN = (
     (re.compile(r"^usage_usec (\d+)$", re.MULTILINE), 1e6),
     (re.compile(r"^CPUUsageNSec=(\d+)$", re.MULTILINE), 1e9),
@@ -64,9 +64,9 @@ class ServerCpu(ServerCommand):
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Record that the servers run on this machine, which has `cores` cores. `machine` is its name in errors.
+        """Limit the CPU time to what `cores` cores can use. The servers are on this machine, which has so many cores.
 
-        Readings that would need more cores are then refused.
+        `machine` is the machine's name in errors. Readings above the limit are refused.
         """
         self.is_local = True
         self._max_cores = min(self._max_cores, cores)

@@ -18,9 +18,9 @@ METHOD = "--server-memory"
 UNITS = {"": 1, "b": 1, "kb": 1024, "kib": 1024, "k": 1024, "mib": 1024**2, "m": 1024**2, "gib": 1024**3, "g": 1024**3}
 UNITS |= {"mb": 10**6, "gb": 10**9, "bytes": 1}
 
-#: Known output formats, which contain other data too. For each format: the pattern of the line with the memory, and the
-#: number of bytes in its unit. The formats are /proc/<pid>/smaps_rollup and /proc/<pid>/status (proc(5)), a property of
-#: a systemd service, and a metric of Prometheus' client libraries.
+#: Known formats of a command's output, which contains other data too. Each has a pattern for the line with the memory,
+#: and the number of bytes in its unit. The formats are /proc/<pid>/smaps_rollup and /proc/<pid>/status (proc(5)), a
+#: property of a systemd service, and a metric of Prometheus' client libraries.
 _KNOWN = (
     (re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE), 1024),
     (re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE), 1024),

@@ -38,8 +38,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The server's counters that do not work, each with the number of connections that it missed. Such a counter
-        #: stayed at 0 in a slice (measured window) although clients connected.
+        #: The server's counters that do not work, each with the number of connections that it missed: it stayed at 0 in
+        #: a slice (measured window) although clients connected.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -101,8 +101,9 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice (measured window).
 
-        These counters are ignored from now on. Perhaps they do not work on this server, or a proxy accepts the
-        connections. If they were used, every slice would be discarded, because they would not confirm its connections.
+        These counters are ignored from now on: perhaps they do not work on this server, or a proxy accepts the
+        connections. If they were used, every slice would be discarded as if its clients had not connected to the
+        server.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

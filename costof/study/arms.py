@@ -39,12 +39,14 @@ class PlannedArm(Model):
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
-    """Return the control, its replicate (identical copy), and an arm for each valid combination of the chosen levels.
+    """Return the arms of a run: in each context the control, its identical copy (replicate), and the protected arms.
 
-    A run with several contexts, such as distances, has the control, its replicate and the other arms in each context.
-    The control is always included, because every cost is relative to it. A factor that does not apply to an arm (a key
-    size without TLS) is absent from the arm's levels. An arm's name consists of its main level, every level that varies
-    in this run, and its context if the run has several.
+    A context is a level of a factor that applies to all arms alike, such as a distance. There is a protected arm for
+    each valid combination of the chosen levels. The control is always included, because every cost is relative to it.
+    If a factor does not apply to an arm, such as a key size without TLS, the arm has no level of this factor.
+
+    An arm's name consists of its protection, its levels of all factors that vary in this run, and its context if there
+    are several.
 
     Raises `LEVEL_APPLIES_NOWHERE` for a chosen level that no arm can have.
     """
@@ -83,18 +85,15 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
 
 
 def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
-    """Return the levels of those factors that apply: a factor applies if the levels fulfil its condition `when`.
-
-    The result has the study's order of factors.
-    """
+    """Return the levels of those factors whose condition `when` is fulfilled, in the study's order of factors."""
     return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
     """Return a context's name, such as 'us-eu' or 'us-eu, data-on-disk'.
 
-    The name contains the distance if the run has several distances. It contains any other context factor with its
-    level, such as 'data-on-disk', if the level differs from the level in the run's first context.
+    'us-eu' is a distance, which is named only if the run has several distances. 'data-on-disk' is a factor ('data') and
+    its level. It is named only if the run's first context has another level of this factor.
     """
     parts = []
     for name, level in shared.items():
@@ -106,7 +105,10 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of applicable levels, except the control's and those that the study excludes."""
+    """Return all combinations of levels, except those of the control and those that the study excludes.
+
+    In each combination, factors that do not apply are left out.
+    """
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
@@ -157,8 +159,9 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
     """Return whether the labels of arms must name the factor `name`, for which the user chose `levels`.
 
-    They must if the user chose a single level that is not the first of the default levels. They never name the main
-    factor (the protection), a context factor (such as the distance), or the level `AS_SERVED`.
+    A label names the factor if the user chose exactly one level, and this level is not the first of the default levels.
+    Labels never name the main factor (the protection), a context factor (such as the distance), or the level
+    `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]
@@ -167,7 +170,7 @@ def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) ->
 
 
 def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list[str]) -> PlannedArm:
-    """Return the arm of these levels, with the `varied` factors in its name and the `labelled` factors in its label."""
+    """Return the arm with these levels. Its name contains the `varied` factors, its label the `labelled` ones."""
     parts = [levels[study.main_factor]]
     for name in varied:
         if name in levels:
@@ -178,7 +181,7 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list
     unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         details = ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
-        # Put all details into one pair of parentheses: in a sentence, a label with a comma outside of parentheses would
-        # read as a list.
+        # Put all details into one pair of parentheses, as in 'TLS (1.3, ECDSA key)'. Without it, a sentence that lists
+        # labels would be ambiguous.
         label = f"{label.removesuffix(')')}, {details})" if label.endswith(")") else f"{label} ({details})"
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

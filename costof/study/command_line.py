@@ -41,9 +41,9 @@ def command_line(plan: Plan, rounds: int) -> str:
 
 
 def _settings(plan: Plan) -> Iterator[str]:
-    """Yield `--set` for each factor whose levels differ from those that the profile measures.
+    """Yield `--set` options for the factors whose levels the user changed.
 
-    Yield nothing if the run has exactly the arms that it would have without options.
+    Yield nothing if the run has the same arms as a run of the profile without options.
     """
     study, profile = plan.study, plan.study.profiles[plan.profile]
     usual = plan_arms(study, profile, {})
@@ -79,7 +79,7 @@ def _versus(plan: Plan) -> Iterator[str]:
         for command in commands[:1] if len(set(commands)) == 1 else commands:
             yield from [option, command] if command else []
     yield from ["--setup-each"] if any(each.before for each in settings) else []
-    # Add 1, because the plan does not count the warm-up run that takes place in the warm-up round.
+    # The plan counts one warm-up run less, because the last one takes place in the warm-up round. Add it again.
     yield from ["--warmup", str(program.first_warmup + 1)] if program.first_warmup else []
     yield from ["--warmup-each", str(program.warmup)] if program.warmup else []
     yield from ["--read", program.read] if program.read else []

@@ -9,12 +9,13 @@ from pydantic import ValidationError
 from costof.instruments.commands.readers import Figure
 from costof.instruments.commands.settings import CommandProgram
 
-#: Prefix of `Metric.phase` for a figure that a command reports, such as 'figure.tps'.
+#: In a study of commands, this is the prefix of `Metric.phase` for a figure that a command prints, such as
+#: 'figure.tps'.
 FIGURE_PREFIX = "figure."
-#: In a study of commands, this is the kind of the service, and also the kind and the view (who measures) of each
-#: workload.
+#: The kind of the service of every study of commands. Its workloads have this value as their kind and as their view
+#: (who measures) too.
 COMMAND = "command"
-#: Fields that the file of a study of commands may omit, by the name of the model.
+#: The fields that a study of commands may omit in its file, for each model in `study/schema.py`.
 OPTIONAL_FIELDS = {
     "Study": ("name", "question", "protection", "metrics", "profiles"),
     "Factor": ("label", "default"),
@@ -23,7 +24,7 @@ OPTIONAL_FIELDS = {
 #: Default seconds of a slice (a measured window). The first number is for a program that takes a duration, the second
 #: for a program that runs repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
-#: The limit on runs in a slice (measured window). It is so high that each slice ends after its seconds instead.
+#: The maximum number of runs in a slice (measured window). Slices should end by their time limit before they reach it.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {

@@ -1,9 +1,11 @@
 """Loads: measure a study at a given rate of requests, instead of sending requests as fast as the servers answer.
 
-A closed loop measures capacity: it sends its next request when the last one is answered, so a slower arm gets fewer
-requests. In an open loop, clients arrive independently of each other, and latency counts from the arrival. In a partly
-open loop, users of open connections think before their next request (Schroeder, Wierman & Harchol-Balter, "Open versus
-closed: a cautionary tale", NSDI 2006).
+The kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006):
+
+- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. Without a
+  think time it measures capacity, and a slower arm gets fewer requests;
+- open loop: requests arrive at random, even if earlier ones are not answered yet. Latency counts from the arrival;
+- partly open loop: clients arrive at random, and each sends several requests, one after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ MOST_QUERIES = 100_000
 MOST_CONNECTIONS = 10_000
 MOST_PER_SECOND = 1_000_000.0
 LONGEST_THINK_MS = 3_600_000.0
-#: Phases that together last as long as a connection and its queries.
+#: The phases of a connection with its queries. Their times add up to the time from a client's arrival to the end of its
+#: last query.
 PHASES = ["scheduled_connect", "first_operation", "operation"]
 #: The noun for an operation on an open connection, singular and plural, by kind of workload.
 _OPERATIONS = {
@@ -80,9 +83,9 @@ class Arrivals(Model):
 class Pool(Model):
     """Connections that stay open, with operations that arrive at a rate, or with users who think between operations.
 
-    With a rate, operations arrive at random (a Poisson process) and use any free connection. Otherwise each connection
-    has a user who thinks before each operation, for `think_ms` on average (negative exponential, as in TPC-C's clause
-    5.2.5.4).
+    With a rate, operations arrive at random (a Poisson process), and each uses any free connection. Without a rate,
+    each connection has a user, who thinks before each operation: `think_ms` on average, with a negative exponential
+    distribution, as in TPC-C (clause 5.2.5.4).
     """
 
     connections: int = Field(gt=0)
@@ -257,12 +260,13 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: The length of a slice (measured window) at a given load. On average, `OPERATIONS_IN_SLICE` connections or operations
-#: arrive in it. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`.
+#: The length of a slice (measured window) at a given load: the time in which `OPERATIONS_IN_SLICE` connections or
+#: operations arrive on average, but at least `SHORTEST_SECONDS` and at most `LONGEST_SECONDS`.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: By kind of service: the role (as in 'cpu.balancer') of the server that clients connect to. The default is "server".
+#: The role of the server that clients connect to, for kinds of service in which it is not "server". The metric of this
+#: server's CPU time is named after the role: 'cpu.balancer'.
 SERVING_ROLES = {"http": "balancer"}
 
 
@@ -283,7 +287,7 @@ def at_load(study: Study, load: Load) -> Study:
         "clients": {},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # Leave out the study's other report sections, because they need workloads that the load has replaced.
+        # Drop the study's own report sections: they need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -292,7 +296,10 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """Return the report section `cost_model`, or {} for a load without new connections or without queries."""
+    """Return the settings of the report section `cost_model`.
+
+    Return {} for a load without new connections or without queries, because the section needs the costs of both.
+    """
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY
@@ -305,10 +312,10 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return a copy of the factor for the load's workload, which replaces the workload `base`.
+    """Return a copy of the factor that changes the load's workload instead of the workload `base`.
 
-    The options that the factor's levels set for `base` now apply to the load's workload. Only the option `workers` is
-    dropped, because the load sets the number of workers.
+    The load's workload replaces `base`, so it gets the options that the factor's levels set for `base`. Only the option
+    `workers` is dropped, because the load itself sets the number of workers.
     """
 
     def options(by_workload: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -374,7 +381,8 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
     """Return the metrics of a study at this load, by name.
 
-    They are the time of the load's operation, and the figures that servers report for the workload `base`.
+    They are the time of one of the load's operations, and the figures that servers report for the workload `base`,
+    which the load replaces.
     """
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"

@@ -60,9 +60,9 @@ def parse_levels(study: Study, name: str, text: str, on_target: bool) -> list[st
 
 
 def parse_distances_ms(study: Study, text: str) -> list[float]:
-    """Return the round trips that `--set distance=…` names for a target, in milliseconds.
+    """Return the round-trip times, in milliseconds, that `--set distance=…` names for a target.
 
-    A study without a distance factor accepts only numbers of milliseconds. Raises `UNKNOWN_LEVEL`.
+    A study without a distance factor accepts only numbers of milliseconds, such as '20'. Raises `UNKNOWN_LEVEL`.
     """
     name = study.distance_factor
     if name is not None:
@@ -104,7 +104,8 @@ def parse_precision(text: str) -> float:
     return value
 
 
-#: For each unit of a metric: the units in which a limit may be written, each with its size in the metric's unit.
+#: The units in which a limit may be written, for each unit of a metric. Each has a factor that converts it to the
+#: metric's unit.
 UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}
 PERCENT = "%"
 _LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")

@@ -45,21 +45,22 @@ from costof.study.several_loads import (
 )
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
-#: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
-#: the given distances.
+#: The name of the distance factor in `--set distance=…`. On a target, distances are not emulated. There, the option
+#: names distances for which the report predicts the costs.
 DISTANCE = "distance"
-#: The value of `Metric.phase` for the client's CPU time. Such a metric works on every target, because the client's CPU
-#: time can always be read.
+#: The value of `Metric.phase` for the client's CPU time. The client runs on costof's side, so its CPU time is known
+#: even if that of the user's servers is not.
 CLIENT_CPU = f"{CPU_PREFIX}client"
 #: The name of the workload that measures with the load generator of `--client`.
 WORKLOAD = "client"
-#: Limits of --memory. Fewer connections change a server's memory too little to be measured.
+#: Minimum and maximum of --memory, which is a number of connections. Fewer connections would change a server's memory
+#: too little to be measured.
 FEWEST_IDLE, MOST_IDLE = 100, 20_000
-#: Kinds of service that cannot be measured with --memory. Commands open connections of their own. In a replica set, the
-#: study varies nothing that changes the memory of a connection.
+#: Kinds of service that --memory cannot measure. Commands open connections of their own, which costof does not control.
+#: In studies of replica sets, no factor changes the memory of a connection.
 WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
-#: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
-#: own.
+#: A client is far if its round-trip time in milliseconds is at least this. A study may define other sizes of slices for
+#: far clients.
 FAR_FROM_MS = 5.0
 
 
@@ -84,10 +85,10 @@ class Plan(Model):
 
     `study` is a full copy, so that later changes of the study's file do not affect reports.
 
-    `protection_chosen` means that the user named levels of the main factor. The run then fails if none of these levels
-    can be measured. `protection_alone` means that the levels that the user named do not include the control's level.
-    `budget_seconds` and `precision` are None if the user gave a number of rounds, because then only this number ends
-    the run.
+    `protection_chosen` is true if the user named levels of the main factor (the protection). The run then fails if it
+    can measure none of them. `protection_alone` is true if the control's level is not among the levels that the user
+    named. `budget_seconds` and `precision` are None if the user gave a number of rounds: then the run ends after these
+    rounds.
     """
 
     study: Study
@@ -154,7 +155,7 @@ class Plan(Model):
 
     @property
     def is_alone(self) -> bool:
-        """True if the run has only the control and its copy, and so nothing to compare, as with a single command."""
+        """True if the run has only the control and its copy, for example if the user measures a single command."""
         return all(len(factor.levels) == 1 for factor in self.study.factors.values())
 
     @property
@@ -196,7 +197,11 @@ class Plan(Model):
 
     @property
     def load_in_words(self) -> str:
-        """The load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
+        """The load as text, such as '300 new connections a second, 20 queries each'; '' without a load.
+
+        If there are several loads, the text lists them. For a sweep, it is the range of loads with the limit on
+        latency.
+        """
         if self.load is None:
             return ""
         words = self.load.in_words
@@ -228,9 +233,9 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key under which `slices` has the size of the arm's slices (measured windows).
+        """Return the key in `slices` for the size of the arm's slices (measured windows).
 
-        Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
+        If `slices` has a separate size for far clients, and the arm's clients are far, return the key of this size.
         """
         far = workload + FAR
         is_far = far in self.slices and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS
@@ -242,8 +247,8 @@ class Plan(Model):
     def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float | str]]]:
         """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        With several `hosts`, {rate} is the equal share of one host. In a sweep it stays a placeholder, because each
-        slice has another rate.
+        If several `hosts` share the rate, {rate} is the part of one host. In a sweep, {rate} is not replaced yet,
+        because each slice has another rate.
         """
         load = self.load_of(arm)
         rate: dict[str, float | str] = {}
@@ -349,8 +354,8 @@ def resolve(study: Study, options: Options) -> Plan:
         seconds = sweep.seconds(sweep.middle)
         slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # Extend the profile's budget if necessary. A load determines the length of slices (measured windows), so the
-        # profile's budget may be too short for the number of rounds without which no effect gets a verdict.
+        # Extend the profile's budget if necessary: a load determines how long slices (measured windows) are, so the
+        # rounds that a verdict needs may take longer than the profile's budget.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -389,9 +394,10 @@ def resolve(study: Study, options: Options) -> Plan:
 
 
 def _limits(study: Study, options: Options) -> list[Limit]:
-    """Return the limits of the options or, without any, of the study.
+    """Return the limits that the options set or, if they set none, the limits in the study's file.
 
-    Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of a target and the run cannot read this time.
+    Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of a target's servers, and there is no way to read
+    it.
     """
     given = [limit for limit in options.limits if not is_latency_limit(limit)]
     limits = parse_limits(study, given or study.limits.items())
@@ -405,11 +411,10 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
 
 def _idle_connections(study: Study, options: Options) -> int:
-    """Return the number of idle connections with which the memory of a connection is measured; 0 if it is not.
+    """Return the number of idle connections that are opened to measure the memory of a connection; 0 for none.
 
-    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`.
-
-    Raises `BAD_NUMBER`, `NO_MEMORY` and `MEMORY_NEEDS_COMMAND`.
+    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`. Raises `BAD_NUMBER`, `NO_MEMORY` and
+    `MEMORY_NEEDS_COMMAND`.
     """
     command = options.target_options.server_memory if options.target_options else None
     if options.memory is None and command is None:
@@ -424,7 +429,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the time for the minimum number of rounds that an effect's verdict needs, and for one more round.
+    """Return how long the fewest rounds take that a verdict needs, plus one round as a reserve, in seconds.
 
     Each slice takes `overhead` seconds in addition to its measured time.
     """
@@ -455,10 +460,10 @@ def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) ->
 
 
 def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> Study:
-    """Return the study with defaults that a target supports.
+    """Return the study with other default levels of the main factor, namely those that the target supports.
 
-    The function changes the default levels of the main factor, also in profiles. It removes levels that the target does
-    not support, and adds levels that only a target has. It does not affect levels that the user names.
+    Levels that the target does not support are removed from the defaults, also in profiles. Levels that only a target
+    can have are added. The user can still name any level.
     """
     name = study.main_factor
     factor = study.factors[name]
@@ -487,8 +492,7 @@ def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> St
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:
     """Return the budget in seconds, the precision, and the minimum and maximum number of rounds.
 
-    Budget and precision are None with --rounds. Raises `ROUNDS_ARE_EXACT` for --rounds together with --budget or
-    --precision.
+    With --rounds, budget and precision are None. Raises `ROUNDS_ARE_EXACT` if --budget or --precision is given too.
     """
     if options.rounds is None:
         precision = parse_precision(options.precision) if options.precision else profile.precision
@@ -504,9 +508,10 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
-    """Return the minimum and maximum number of rounds.
+    """Return the minimum and maximum number of rounds: those of the options or, for lack of these, of the profile.
 
-    A number that the options do not give is the profile's, adjusted if it contradicts the options.
+    If a minimum in the options is above the profile's maximum, the maximum is raised to it. If a maximum in the options
+    is below the profile's minimum, the minimum is lowered to it.
     """
     fewest, most = profile.rounds
     if options.at_least is not None:
@@ -528,7 +533,7 @@ def _starts(options: Options) -> int:
 
 
 def client_test(study: Study, client: Client) -> str:
-    """Return the name of the test that the study chooses for a client, or else of the client's first test."""
+    """Return the test that `--client`'s load generator runs: the one that the study names, or else its first test."""
     use = study.clients.get(client.program)
     return use.test if use is not None else next(iter(client.tests))
 
@@ -578,11 +583,12 @@ def with_client(study: Study, client: Client) -> Study:
 
 
 def as_served(study: Study) -> Study:
-    """Return the study as it applies to a target (the user's own servers), whose servers cannot be changed.
+    """Return the study in the form that can be measured on a target, whose servers costof cannot change.
 
-    A study has a `target_control` if only a lab can vary its main factor. In such a study, the first factor that can be
-    varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with
-    `as_served` gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
+    Some studies have a main factor that only a lab can vary. Such a study has the field `target_control`. On a target,
+    its main factor is instead the first factor that can be varied there, and the factors that only a lab can vary
+    become part of the context. A factor with `as_served` gets the level `AS_SERVED` as its default. Workloads have
+    `target_workers` workers.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

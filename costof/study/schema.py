@@ -23,31 +23,34 @@ FAR = "@far"
 #: The kind of a service that consists of one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-#: The level of a factor whose setting on the user's own servers (the target) costof leaves unchanged.
+#: The name of a level that stands for whatever setting the user's own servers (the target) have. costof does not change
+#: it.
 AS_SERVED = "as served"
 UNITS_OF_PHASES = ("ms", "us", "per_second")
-#: The value of `Metric.phase` for a figure of the whole slice (the measured window), from its start to the end of its
-#: last operation.
+#: The value of `Metric.phase` for figures of the whole slice (measured window), such as its rate. The slice counts from
+#: its beginning to the end of its last operation.
 WHOLE_SLICE = "slice"
-#: Prefix of `Metric.phase` for a figure that servers report for a slice, such as 'server.primary_cpu'
-#: (`Service.judge`).
+#: The prefix of `Metric.phase` for figures that servers report about a slice, such as 'server.primary_cpu'. Services
+#: return these figures from `Service.judge`.
 SERVER_PREFIX = "server."
-#: Prefix of `Metric.phase` for the CPU time that one process uses for an operation on average, such as 'cpu.gateway'.
+#: The prefix of `Metric.phase` for the mean CPU time of a process per operation, such as 'cpu.gateway'.
 CPU_PREFIX = "cpu."
 
 
 class Metric(Model):
     """A figure of one workload: usually the mean time, in `unit`, of one phase (a timed part of an operation).
 
-    With the unit 'per_second' the figure is a rate, computed from the mean time: the operations that one worker
-    performs in a second or, if `all_workers` is true, that all workers perform together. Other values of `phase`:
+    If the unit is 'per_second', the figure is the rate that follows from the mean time: the operations a second of one
+    worker or, if `all_workers` is true, of all workers together.
 
-    - 'slice': the number of operations divided by the elapsed time, as in ab; with a unit of time, the elapsed time
-      itself;
+    Some values of `phase` do not name a phase:
+
+    - 'slice': the number of operations divided by the elapsed time, as in ab. If the unit is a time, it is the elapsed
+      time itself;
     - 'server.<name>': a figure that the servers report;
     - 'figure.<name>': a figure that a command reports;
-    - 'cpu.<role>': CPU time that the process with this role, such as 'client', uses for each operation;
-    - 'bytes.<phase>': bytes sent and received for each operation of a phase;
+    - 'cpu.<role>': the CPU time per operation of the process with this role, such as 'client';
+    - 'bytes.<phase>': the bytes sent and received for each operation of a phase;
     - any other dotted name, such as 'tpcc.committed': events a second that the instrument counts (`SliceAnswer.count`).
     """
 
@@ -115,12 +118,13 @@ class Published(Model):
         )
 
 
-#: A placeholder for the level's name in `Factor.each`, which describes the effects that all levels have in common.
+#: In the texts of `Factor.each`, this placeholder stands for the level's name. `Factor.each` contains the settings that
+#: all levels of the factor have in common.
 LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """The merged effects of an arm's levels on client, server and lab. `transport` is None if no level sets it."""
+    """What an arm's levels together require of client, server and lab. `transport` is None if no level sets it."""
 
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
@@ -138,10 +142,7 @@ class ArmSettings(CommandLevel):
 
     @property
     def speaks_tls(self) -> bool:
-        """True if the client itself uses TLS.
-
-        It is False with a tunnel, whose encryption the service verifies.
-        """
+        """True if the client itself uses TLS. It is False with a tunnel, which encrypts in the client's place."""
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
@@ -153,10 +154,12 @@ class ArmSettings(CommandLevel):
 
 
 def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Merge effects in order into the settings of an arm.
+    """Merge the settings that the levels of an arm require.
 
-    Each effect comes with the name of its level, which replaces '{level}' in its texts. Raises `ValueError` for an
-    invalid effect.
+    A later level overrides the settings of earlier ones, except that lists are joined.
+
+    Each entry of `effects` has a level's settings and the level's name, which replaces '{level}' in texts. Raises
+    `ValueError` for invalid settings.
     """
     settings: dict[str, Any] = {}
     for effect, level in effects:
@@ -165,7 +168,7 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
 
 
 def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Return the settings of an arm with only one level. The transport is plain if the level sets none."""
+    """Return the settings of an arm to which only one level applies. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
@@ -188,10 +191,11 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 
 
 class Level(CommandLevel):
-    """What one level of a factor (such as 'tls') changes in client, server and lab.
+    """What one level of a factor, such as 'tls', requires of client, server and lab.
 
-    An arm has several levels; their fields are merged into its `ArmSettings`. No code refers to a level by its name,
-    only to these fields. The `label` of a level of the main factor names an arm.
+    An arm has one level of each factor. Their fields are merged into the arm's `ArmSettings`. costof's code uses only
+    these fields and never the level's name, so a study may choose any names. The `label` of a level of the main factor
+    becomes the name of an arm in reports.
     """
 
     label: str = ""
@@ -220,12 +224,12 @@ def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
 
 
 class Factor(Model):
-    """A factor of the experiment: something that a study varies, such as the key, with its levels.
+    """A factor of the experiment: something that a study varies, such as the kind of key, with its levels.
 
-    `when` names levels of other factors without which the factor does not apply: a key size needs TLS.
+    `when` is the condition under which the factor applies: `{"transport": ["tls"]}` for a key, because a key needs TLS.
 
-    The factor's first level in a run (from the user, the profile or `default`) applies to arms that do not vary the
-    factor.
+    In most runs only some factors vary. All arms then have the same level of any other factor: the first that the user,
+    the profile or `default` names.
     """
 
     label: str
@@ -277,9 +281,9 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """Return the settings that a level requires, each with the level's name, in the order in which they are merged.
+        """Return the settings that a level requires, in the order in which they are merged.
 
-        The level `AS_SERVED` requires no settings.
+        Each entry has the settings and the level's name. The list is empty for the level `AS_SERVED`.
         """
         by_name = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
@@ -314,8 +318,8 @@ def round_trip_ms(level: str) -> float | None:
 class Workload(Model):
     """The operations that a slice (a measured window) performs.
 
-    `view` says who performs the operations: 'wire' the engine, 'app' an application's driver, 'command' a program of
-    the user's.
+    `view` says what performs them: 'wire' the engine (costof's load generator), 'app' an application's driver,
+    'command' a program of the user's.
     """
 
     label: str
@@ -390,7 +394,7 @@ class SliceSize(Model):
     workers: int | None = Field(default=None, gt=0, description="Replaces the workload's number of workers.")
 
     def times(self, share: float) -> SliceSize:
-        """Return the size with its operations and seconds multiplied by `share`."""
+        """Return the size with both its number of operations and its seconds multiplied by `share`."""
         return self.model_copy(update={"operations": ceil(self.operations * share), "seconds": self.seconds * share})
 
 
@@ -525,13 +529,13 @@ class Study(Model):
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:
-        """Return the merged effects of these levels."""
+        """Return the merged settings that these levels require of client, server and lab."""
         return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:
-        """Return the levels that change a workload's options, as text such as 'read_share 0.5'; '' if none does.
+        """Return the levels that change a workload's options as text, such as 'read_share 0.5'; '' if there are none.
 
-        The number of workers does not count as an option.
+        The number of workers is not an option in this sense.
         """
         changing = []
         for name, level in levels.items():
@@ -557,9 +561,9 @@ class Study(Model):
         return next((name for name, factor in self.factors.items() if factor.milliseconds), None)
 
     def distance(self, levels: dict[str, str]) -> str:
-        """Return the name of the distance in an arm's levels: a level's name, or a normalized number such as '20.5ms'.
+        """Return the name of the distance in an arm's levels: 'us-eu', or '20.5ms' for a level that is a number.
 
-        It is 'lan' if the study has no distance factor.
+        Return 'lan' if the study has no distance factor.
         """
         name = self.distance_factor
         if name is None:
@@ -567,7 +571,7 @@ class Study(Model):
         return levels[name] if levels[name] in self.factors[name].milliseconds else f"{self.round_trip_ms(levels):g}ms"
 
     def round_trip_ms(self, levels: dict[str, str]) -> float:
-        """Return the added round-trip time of an arm in milliseconds; 0 if the study has no distance factor."""
+        """Return the round-trip time in ms that an arm's levels add; 0 if the study has no distance factor."""
         name = self.distance_factor
         if name is None:
             return 0.0

@@ -19,12 +19,12 @@ LOAD = "load"
 #: The number of loads that are measured for a range (`--load 100/s..300/s`) without a limit on latency.
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
-#: The length of a slice (measured window). On average, `OPERATIONS_IN_SLICE` connections or operations arrive in it at
-#: the lowest load. It is never shorter than `SHORTEST_SECONDS` or longer than `LONGEST_SECONDS`. These limits
-#: are lower than for a run at a single load, because here each round has a slice of each arm at each load.
+#: The length of a slice (measured window): the time in which `OPERATIONS_IN_SLICE` connections or operations arrive on
+#: average at the lowest load, but at least `SHORTEST_SECONDS` and at most `LONGEST_SECONDS`. The slices are shorter
+#: than those of a run at a single load, because each round measures every arm at every load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
-#: Seconds that a slice (measured window) takes in addition to its measured time, used to estimate how long a run takes
-#: until a verdict.
+#: An estimate of the seconds that a slice (measured window) takes in addition to its measured time, for predicting how
+#: long a verdict takes.
 OVERHEAD_SECONDS = 0.5
 
 
@@ -57,9 +57,9 @@ def level_of(per_second: float) -> str:
 
 
 def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
-    """Return the study with a context factor whose levels are these `loads`.
+    """Return the study with a factor `load` whose levels are these `loads`. The factor belongs to the context.
 
-    `study` must already have the single load `load`. Raises `FACTOR_NAMED_LOAD`.
+    `study` must already be the study at the single load `load` (`at_load`). Raises `FACTOR_NAMED_LOAD`.
     """
     if LOAD in study.factors:
         raise CostofError(ErrorText.FACTOR_NAMED_LOAD, study=study.name, factor=LOAD)
@@ -72,8 +72,8 @@ def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
         "factors": {**study.factors, LOAD: factor},
         "profiles": {name: _with_short_rounds(study, each, load, loads[0]) for name, each in study.profiles.items()},
     }
-    # Drop the report sections that the single load has added, since they compare two operations at one load. A study of
-    # commands has only sections of its own, and keeps them.
+    # Drop the report sections that `at_load` has added, because they are made for a single load. In a study of commands
+    # it adds none, so keep the study's own sections.
     return study.model_copy(update=changes if isinstance(load, CommandRate) else {**changes, "sections": {}})
 
 

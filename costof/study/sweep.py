@@ -1,7 +1,8 @@
 """Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
-The maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about other loads. A
-service is sized by its capacity: the highest load at which it still keeps a limit, such as a p99 of 10 ms.
+This load is called the capacity, by which a service is sized. An example of a limit is a p99 of 10 ms. Other runs do
+not find it: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about
+other loads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ CAPACITY = f"{WORKLOAD}.capacity"
 #: The largest relative cost that counts as no cost.
 MARGIN = 0.05
 RANGE_SIGN = ".."
-#: The minimum ratio of the upper end of a range to its lower end. Within a narrower range there is nothing to search.
+#: The upper end of a range must be at least this multiple of its lower end. In a narrower range there is little to
+#: search.
 LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
@@ -40,17 +42,18 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: The number of operations that should exceed the limit in a slice (measured window) at the capacity. With fewer, the
-#: slice would say too little about their share.
+#: At the capacity, about this many operations of a slice (measured window) should exceed the limit. With fewer, the
+#: slice would hardly show which share of operations exceeds it.
 BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
 #: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
-#: A sweep with a budget takes at most this long, or its budget if that is longer. To that end its slices may become as
-#: short as `LEAST_SECONDS`. Each slice takes `OVERHEAD_SECONDS` in addition to its measured time.
+#: A sweep with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer. For that, its slices may
+#: be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each slice.
 SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
-#: The search during the warm-up ends when the upper end of an arm's range is at most this multiple of its lower end.
+#: The warm-up searches the range of rates that contains an arm's capacity. The search ends when the upper end of this
+#: range is at most this multiple of its lower end.
 CLOSE = 1.1
 
 
@@ -68,7 +71,10 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The name of the command's figure that has this limit; None if the times of single operations are known."""
+        """The name of the percentile that a command reports and that the limit is about, such as 'p99_ms'.
+
+        It is None if costof itself measures the time of each operation.
+        """
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -103,9 +109,10 @@ class Sweep(Model):
         return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
-        """Return the length of a slice at a rate, long enough for `BEYOND_IN_SLICE` operations to exceed the limit.
+        """Return the length of a slice (measured window) at a rate, in seconds.
 
-        The length stays within `SHORTEST_SECONDS` and `LONGEST_SECONDS`, unless a command has a length of its own.
+        At the capacity, about `BEYOND_IN_SLICE` operations of so long a slice exceed the limit. The length is at least
+        `SHORTEST_SECONDS` and at most `longest_seconds`, unless a command has a length of its own.
         """
         if self.slice_seconds is not None:
             return self.slice_seconds
@@ -114,13 +121,13 @@ class Sweep(Model):
 
     @property
     def halvings(self) -> int:
-        """The number of slices in which the warm-up searches the capacity of an arm."""
+        """The number of slices that the warm-up needs to find the capacity of one arm roughly."""
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
-        """Return the sweep with slices (measured windows) short enough for a verdict on `arms` arms within the budget.
+        """Return the sweep with slices (measured windows) so short that `arms` arms get a verdict within the budget.
 
-        With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
+        With a budget of None the sweep is unchanged, because the run then ends after a number of rounds.
         """
         if budget_seconds is None:
             return self
@@ -130,17 +137,17 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the time for the rounds that a verdict on the arms needs."""
+        """Return how many seconds the rounds take that a verdict on all `arms` arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
+        """Return the delay in ms after which a slice ends early, because it can no longer keep the limit.
 
-        If the limit is on the latency of new connections, the delay is the limit plus 2 * share * length. `share` is
-        the share of connections that may exceed the limit (0.01 for a p99), and `length` is the slice's length. When an
-        arrival is so late, more than this share exceeds the limit. For other limits, the delay is half the slice's
-        length, which means overload.
+        The delay is how late an operation begins. For a limit on the latency of new connections, it is the limit plus 2
+        * share * length. `share` is the permitted share of connections above the limit (0.01 for a p99), and `length`
+        is the length of the slice. If an arrival is later than this, more than the permitted share exceeds the limit.
+        For all other limits, the delay is half the slice's length, which only an overloaded server reaches.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
@@ -210,7 +217,7 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
     if FIRST_QUERY in times and QUERY not in times:
-        # Each connection has only one query, so users may write 'query' instead of 'first query'.
+        # If each connection has only one query, users may call it 'query' instead of 'first query'.
         labels[times[FIRST_QUERY].label.removeprefix("first ")] = FIRST_QUERY
     wanted = _operation(name).casefold()
     if wanted not in labels:
@@ -250,8 +257,8 @@ def _operation(name: str) -> str:
 def _limit_of_command(study: Study, workload: str, program: Workload, name: str, text: str) -> LatencyLimit:
     """Return the limit on a percentile that a command reports.
 
-    If a command reports this percentile of several operations, such as reads and writes, the limit's name must contain
-    the operation. Raises `NO_PERCENTILE`.
+    If the command reports this percentile for several operations, such as reads and writes, `name` must say for which
+    one. Raises `NO_PERCENTILE`.
     """
     percentile, milliseconds = _parse_limit(name, text)
     assert program.command is not None
@@ -289,13 +296,16 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric. `study` must already have the load `load`."""
+    """Return the study with the capacity of each arm as its only metric.
+
+    `study` must already be the study at the single load `load` (`at_load`).
+    """
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",
         description=f"The rate of {several} up to which the {sweep.limit.in_words} is kept.",
         workload=sweep.workload,
-        # No slice has this figure: it is fitted to all slices of a run (`results/capacity.py`).
+        # No single slice has this figure. It is computed from all slices of a run (`results/capacity.py`).
         phase="capacity.rate",
         unit="per_second",
         headline=True,

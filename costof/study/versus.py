@@ -22,7 +22,7 @@ from costof.study.commands import COMMAND, DEFAULT_SECONDS, PROFILES, REPEATED_S
 LONGEST_LABEL = 48
 #: The maximum number of commands: each is measured in every round.
 MOST_COMMANDS = 100
-#: The maximum number of rounds without --max-runs if a round holds a single run of each command.
+#: The maximum number of rounds if --max-runs is not given and each round runs each command once.
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
@@ -32,12 +32,15 @@ _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The options of `versus` that say what to run. Texts may contain parameters such as '{threads}'.
+    """The options of `costof versus` that say what to run. Texts may contain parameters such as '{threads}'.
 
-    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None,
-    all commands run in sh if one of them needs a shell, or else without a shell. 'none' means no shell, and 'default'
-    means sh. With `single_runs`, a round has one run of each command. Otherwise a round repeats each command for some
-    time.
+    Each of `prepare`, `conclude` and `stdout` is empty, or has one entry for all commands, or one entry for each
+    command.
+
+    `shell` is the shell's command line, 'none' for no shell, or 'default' for sh. If it is None, all commands run in sh
+    if any of them needs a shell; otherwise they run without a shell.
+
+    With `single_runs`, a round runs each command once. Otherwise a round repeats each command for some time.
     """
 
     commands: Sequence[str]
@@ -61,10 +64,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A command to measure, with its parameters filled in. `level` is its name as a level of the study's factor.
+    """A command to measure, with the values of its parameters filled in.
 
-    `template` is the command as the study has it. Braces in the values of parameters are escaped there, so that they
-    are no placeholders.
+    `level` is its name as a level of the study's factor. `template` is its command line in the study. There, braces
+    that come from values of parameters are doubled, so that they are not taken for placeholders.
     """
 
     level: str
@@ -92,11 +95,12 @@ class Benchmark:
 
 
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
-    """Return every command with every combination of parameters. The first one is the control.
+    """Return each command with each combination of parameters. The first one is the control.
 
-    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference
-    command (--reference). Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and
-    `NOT_ONE_FOR_EACH`.
+    The order is hyperfine's: all commands with the first values of all parameters, then with the second value of the
+    first parameter. Parameters do not apply to the reference command (--reference).
+
+    Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
     """
     names, given = comparison.parameters, comparison.commands
     combinations = [dict(zip(names, values[::-1], strict=True)) for values in product(*[*names.values()][::-1])]
@@ -169,7 +173,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup. One setup would then undo what the other has set up."""
+    """Return whether some commands differ only in their `setup`. Each setup then undoes the effect of another."""
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
@@ -213,7 +217,7 @@ def _check_name(option: str, name: str) -> None:
 
 
 def _names(comparison: Comparison, number: int) -> list[str | None]:
-    """Return a name for each command, or None for a command without a name.
+    """Return the user's name for each command; None for a command without a name.
 
     If there are parameters, the user may give a single name with placeholders, such as 'make -j{n}', for all commands.
     Raises `COMMAND_NAMES_MISMATCH`.
@@ -230,7 +234,7 @@ def _names(comparison: Comparison, number: int) -> list[str | None]:
 
 
 def _levels(names: Sequence[str | None]) -> list[str]:
-    """Return a name of each command that is valid within the name of an arm: the user's name, or else a letter."""
+    """Return a name for each command that may be part of an arm's name: the user's name, or else a letter."""
     usable = [name if name and _NAME_OF_ARM.fullmatch(name) and names.count(name) == 1 else None for name in names]
     letters = (chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(2 * len(names)))
     return [name or next(letter for letter in letters if letter not in usable) for name in usable]
@@ -250,16 +254,17 @@ def _escaped(text: str) -> str:
 
 
 def _with_unused(filled: str, pattern: str, parameters: Mapping[str, str]) -> str:
-    """Return the text with the values of parameters that its pattern does not contain, such as 'make (n = 1)'."""
+    """Return the text, followed by those parameters that `pattern` does not contain, such as 'make (n = 1)'."""
     unused = [f"{name} = {value}" for name, value in parameters.items() if f"{{{name}}}" not in pattern]
     return f"{filled} ({', '.join(unused)})" if unused else filled
 
 
 def _one_for_each(option: str, texts: Sequence[str], comparison: Comparison, number: int) -> list[str]:
-    """Return a text for each of `number` commands. `texts` has one text for all commands, or one for each.
+    """Return a text for each of the `number` measured commands, taken from the texts of an option such as --prepare.
 
-    A command of the user with parameters, such as 'make -j{n}', counts as several commands. `texts` may also have one
-    text for each command of the user. Raises `NOT_ONE_FOR_EACH`.
+    `texts` has one text for all commands or one for each. With parameters, one command on the command line, such as
+    'make -j{n}', becomes several measured commands. `texts` may then also have one text for each command on the command
+    line. Raises `NOT_ONE_FOR_EACH`.
     """
     given, references = len(comparison.commands), 0 if comparison.reference is None else 1
     if len(texts) < 2:
@@ -299,7 +304,7 @@ def _shell(name: str) -> list[str] | None:
 
 def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> dict[str, Any]:
     shell = measured_shell(comparison, [each.command for each in made])
-    # Run one warm-up run less before the first slice, because the last one takes place in the warm-up round.
+    # The last warm-up run takes place in the warm-up round, so run one less before the first slice.
     fields = {
         "run": "{command}",
         "shell": shlex.join(shell) if shell else False,
@@ -331,7 +336,7 @@ def _labels(commands: Sequence[str]) -> list[str]:
     texts = [" ".join(command.split()) for command in commands]
     labels = [_shortened(text) for text in texts]
     if len(set(labels)) < len(set(texts)):
-        # Leave out the first words that all commands share.
+        # If all commands begin with the same words, leave these words out.
         words = [text.split() for text in texts]
         shared = len([*takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False))])
         labels = [_shortened(" ".join(["…", *each[shared:]])) for each in words]

@@ -19,7 +19,8 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: The number of operations of each worker in the first slice (measurement), when their speed is still unknown.
+#: The number of operations of each worker in the first slice (measurement). It is small, because their speed is still
+#: unknown.
 FIRST_OPERATIONS = 100
 
 
@@ -82,8 +83,8 @@ Status = Callable[[Tally, SliceAnswer], None]
 def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
     """Execute the job in slices (measurements), and call `status` after each of them.
 
-    Each slice has a fixed number of operations. If it ended at a fixed time, operations would be abandoned, and a load
-    would lack records. After Ctrl-C, the result has only the completed slices.
+    A slice ends after a fixed number of operations. If it ended after a fixed time, unfinished operations would be
+    abandoned, and a load would lack records. After Ctrl-C, the result has only the completed slices.
 
     Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` if the database cannot be reached.
     """
@@ -110,7 +111,7 @@ def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status
 
 
 def slice_size(job: Job, tally: Tally) -> int:
-    """Return how many operations take about as long as the interval between two status lines."""
+    """Return the number of operations for the next slice (measurement): as many as fit between two status lines."""
     if tally.elapsed_ns == 0:
         return max(1, round(job.per_second * job.status_seconds) if job.per_second else FIRST_OPERATIONS * job.workers)
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))

@@ -240,7 +240,7 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            # Do not quote the text: it may be a password whose property name the user has forgotten.
+            # Do not quote `text` in the error: if the user forgot the property's name, it may be just a password.
             raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)
@@ -267,8 +267,8 @@ _REDIS = "redis.host=HOST and -p redis.port=PORT"
 _REDIS_LOG_IN = "redis.password=PASSWORD (YCSB's binding logs in as the default user)"
 _REDIS_TLS = "redis.host=HOST (YCSB's binding does not support TLS; `costof run redis-tls` measures it)"
 _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
-#: Maps go-ycsb's properties to the properties of YCSB that replace them. The first key is the prefix of the property,
-#: such as 'mysql' in 'mysql.host', and the second key is the rest.
+#: Maps go-ycsb's properties to the properties of YCSB that replace them. For 'mysql.host', the first key is 'mysql',
+#: and the second key is 'host'.
 _REPLACEMENTS = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
     "pg": {**dict.fromkeys(("host", "port", "db"), _POSTGRESQL), "sslmode": f"{_POSTGRESQL}?sslmode=MODE", **_JDBC},
@@ -292,9 +292,9 @@ WITHOUT_MEANING = ("", "0", "false")
 
 
 def check_names(binding: str, properties: Properties) -> None:
-    """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
+    """Raise `YCSB_GO_NAMES` if the user gave properties of the database by the names that they have in go-ycsb.
 
-    If such a property were ignored, the command would measure another database, such as the one at the default address.
+    Without this error, costof would ignore such a property, and measure the database at the default address.
     """
     replacements = {
         f"{prefix}.{name}": instead
@@ -304,7 +304,8 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # Do not suggest a URL if the list also has the same URL with a query parameter, such as ?sslmode=MODE.
+        # The list may have a URL both alone and with a query parameter, such as ?sslmode=MODE. Suggest only the longer
+        # one.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

@@ -26,8 +26,8 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
 #: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: The maximum seconds that each connection may spend on network round trips, for programs that run for a number of
-#: requests. Over a slow network they send fewer requests, so that a run stays short.
+#: For programs that run for a number of requests: the maximum seconds that each connection may wait for network round
+#: trips. On a slow network such a program sends fewer requests, so that its run stays short.
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server no longer answers.
 LONGEST_SECONDS = 60.0
@@ -36,9 +36,9 @@ MOST_THREADS = 2
 
 
 class UnsupportedArmError(Exception):
-    """Raised if a load generator has no option for a setting of an arm, such as a fixed cipher suite.
+    """Raised if a load generator lacks an option that an arm (measured variant) needs, such as a cipher suite.
 
-    The message lacks the program's name, which the caller puts before it: 'cannot resume TLS sessions'.
+    The message is a predicate, such as 'cannot resume TLS sessions'. The caller puts the program's name before it.
     """
 
 
@@ -56,9 +56,10 @@ class ClientLoad:
     round_trip_ms: float = 0.0
 
     def requests(self, most: int) -> int:
-        """Return the number of requests for a program that runs for a number of requests.
+        """Return the number of requests for a program that runs for a number of requests and not for a time.
 
-        It is `most` for each connection, or fewer if their round trips would take longer than `FAR_SECONDS`.
+        The number is `most` for each connection. It is smaller if so many round trips would take longer than
+        `FAR_SECONDS`.
         """
         far = int(FAR_SECONDS * 1000 / self.round_trip_ms) if self.round_trip_ms else most
         return self.connections * max(1, min(most, far))
@@ -82,9 +83,11 @@ class Invocation:
 class ClientTest:
     """One of a program's own tests, such as pgbench's select-only.
 
-    `words` are the command-line arguments that choose the test. `headline` names the figures that answer the study's
-    question. The names of all figures of the test begin with `prefix`. `statements` counts the statements in one
-    operation, such as `{"read": 1, "write": 4}` for a transaction.
+    - `words`: the command-line arguments that choose the test.
+    - `headline`: the names of the figures that answer the study's question.
+    - `prefix`: the beginning of the names of all figures of the test.
+    - `statements`: the number of statements in one operation by class, such as `{"read": 1, "write": 4}` for a
+      transaction.
     """
 
     words: str
@@ -97,10 +100,12 @@ class ClientTest:
 class Client:
     """A load generator that the user can choose with `--client`.
 
-    `run` is its command line, and `package` its Debian package. `services` lists the server programs and kinds of
-    service that it can send load to, such as 'postgres' or 'http'. By default it runs the first of `tests` with this
-    number of `connections`. `invocation` returns the options and environment variables for a server, or raises
-    `UnsupportedArmError`. `folders` returns folders to search for the program in addition to PATH.
+    `run` is its command line, and `package` its Debian package. `services` lists the servers that it can send load to,
+    by server program ('postgres') or kind of service ('http'). By default it runs the first of `tests`, with
+    `connections` connections.
+
+    `invocation` returns the options and environment variables with which it measures a server, or raises
+    `UnsupportedArmError`. `folders` returns folders in which to look for the program besides those in PATH.
     """
 
     program: str
@@ -145,10 +150,11 @@ class Client:
         programs: Mapping[str, tuple[CommandProgram, Mapping[str, float | str]]],
         output: Path,
     ) -> CommandSettings:
-        """Return the settings with which the command runner runs this program on an arm.
+        """Return the settings with which the command runner runs this program on an arm (measured variant).
 
         `endpoint` has the arm's server and transport. `programs` maps a workload's name to the program and the values
-        of its numeric placeholders. `output` is the path of the program's report. Raises `UnsupportedArmError`.
+        of its numeric placeholders, such as `{"seconds": 10}`. `output` is the path for the program's report. Raises
+        `UnsupportedArmError`.
         """
         invocation = self.invocation(endpoint, load)
         words = {
@@ -173,9 +179,9 @@ class Client:
 
 
 def _folder(invocation: Invocation, output: Path) -> Path:
-    """Return the folder for an invocation's files, beside `output`. Its name is a hash of the files' contents.
+    """Return the folder for the files that a program needs. It is beside `output`.
 
-    Arms with the same files therefore have the same settings.
+    The folder's name is a hash of the files' contents, so arms with the same files use the same folder.
     """
     content = [(name, each.get_secret_value()) for name, each in sorted(invocation.files.items())]
     return output.with_name(hashlib.sha256(f"{output} {content}".encode()).hexdigest()[:16])

@@ -24,8 +24,8 @@ from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.versions import find_postgres
 
-#: Like pgbench's own TPC-B-like transaction, which however expects 100,000 accounts for each branch. The lab's tables
-#: have fewer, so this script gets the number of accounts as a variable.
+#: pgbench's standard transaction (like TPC-B), with the number of accounts as a variable. pgbench's own script assumes
+#: 100,000 accounts for each bank branch, and the lab's tables have fewer.
 TPCB_LIKE = """\
 \\set aid random(1, :accounts)
 \\set bid random(1, :branches)
@@ -45,7 +45,7 @@ INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, 1, :delt
 """
 SCRIPT = "transaction.sql"
 SCRIPTS = {"tpcb-like": TPCB_LIKE, "insert": INSERT}
-#: The number of accounts that pgbench's own select-only transaction expects for each branch.
+#: The number of accounts for each bank branch that the script of pgbench's select-only test assumes.
 ACCOUNTS_OF_A_BRANCH = 100_000
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 

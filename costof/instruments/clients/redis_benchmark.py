@@ -18,8 +18,8 @@ from costof.instruments.clients import (
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.redis.connection import RedisSettings
 
-#: The number of requests on each connection. A run takes about a second even if the server flushes its log to disk
-#: before each answer.
+#: The number of requests on each connection. Even if the server flushes its log to disk before each answer, this takes
+#: only about a second.
 REQUESTS = 1_000
 
 

@@ -22,7 +22,8 @@ from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
 VARIABLE = "SYSBENCH_PASSWORD"
-#: `printf` is built into the shell. As a separate process it would show the password in the machine's process list.
+#: `printf` is built into the shell, so no process has the password in its arguments, which all users of the machine can
+#: see.
 WITH_PASSWORD = f'printf "mysql-password=%s\\n" "${VARIABLE}" | exec "$0" --config-file=/dev/stdin "$@"'
 
 

@@ -36,10 +36,9 @@ SETUP_SECONDS = 3600.0
 #: The environment variable in which a program gets the number of its run, such as '3', or 'warmup-0' if the run is not
 #: measured. hyperfine sets the same variable.
 ITERATION = "HYPERFINE_ITERATION"
-#: This process's standard input, which is a pipe from costof. If costof ends, the pipe closes, and the running command
-#: is then ended.
+#: Standard input is a pipe from costof, which closes when costof ends. The command that is running is then ended too.
 STDIN = 0
-#: Matches the error messages of readers (parsers) that mean that a program's report is missing or incomplete.
+#: Matches those error messages of readers (report parsers) that mean that a program's report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
@@ -127,7 +126,7 @@ class Arm:
         self.unmeasured_cpu_ns = 0
         self._iterations = {"": 0, "warmup-": 0}
         self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
-        # Replace the longest secrets first, since one secret may be part of another.
+        # Replace the longest secrets first: a short secret may be a part of a long one.
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def check(self) -> None:
@@ -152,8 +151,8 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run every undo command, even if an earlier one fails. Pass None for `parent`, so that an undo command is
-            # not ended when costof ends.
+            # Run all undo commands, even if one fails. With `None` instead of `STDIN`, a command goes on even if costof
+            # ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -253,7 +252,7 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
         runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
-        # After some exit statuses other than 0, such as 99 of k6, the program's report is still complete.
+        # For some programs, such as k6 with status 99, the report is complete although the exit status is not 0.
         note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
             note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"
@@ -313,8 +312,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    The peak memory of a command is known only if it is higher than this value. Between fork and exec, the command's
-    process shares the memory of this process, so the kernel never reports a lower peak for the command.
+    A command starts as a copy of this process (fork), so the kernel never reports a lower peak for it. A command's true
+    peak memory is therefore known only if it is higher than this value.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -344,8 +343,8 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # Suggest options only if the report is missing. If there is a report, but no operation was answered, the
-            # program had the right options.
+            # Suggest options only if the report is missing. If there is a report, the program had the right options,
+            # and the error has another cause.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None
@@ -372,7 +371,7 @@ def rate_names(program: Program) -> list[str]:
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:
-    """Return a note for the user if a report lacks the number of failures, which the program can count; else None."""
+    """Return a note for the user if a report should contain the number of failures but does not; else None."""
     if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
         return None
     return f"the report of {reader(program.read).program} does not say how many operations failed"

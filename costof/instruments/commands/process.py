@@ -24,7 +24,8 @@ GRACE_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 #: Interval between checks whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
-#: Maximum wait until newly forked children call exec. Until then they have their parent's process name.
+#: A child that has just been forked has its parent's process name until it calls exec. To learn the child's own name,
+#: wait at most this long.
 NAMING_SECONDS = 0.02
 #: The kernel cuts process names to this length.
 LONGEST_NAME = 15
@@ -32,7 +33,7 @@ MOST_OUTPUT = 64 * 2**20
 
 
 class ParentGoneError(Exception):
-    """The process that ordered the command has ended, so the command was ended too."""
+    """The process at the other end of the pipe `parent` has ended, so the command was ended too."""
 
 
 class NotStartedError(Exception):
@@ -66,8 +67,8 @@ class FinishedCommand:
         return self.user_ns + self.system_ns
 
 
-#: Values of `Streams.stdout` that discard the output. `NULL` sends it to /dev/null, and `PIPE` to a pipe that a thread
-#: empties, since some programs do less work if they write to /dev/null.
+#: Values of `Streams.stdout` that discard the output. `NULL` sends it to /dev/null. `PIPE` sends it to a pipe, which a
+#: thread empties: some programs do less work if they write to /dev/null.
 NULL, PIPE = "null", "pipe"
 
 
@@ -131,7 +132,8 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # The kernel does not reuse the process group's id before wait4, so this cannot kill another group.
+            # Kill the group before wait4 reaps the process. Afterwards the kernel could give the group's id to another
+            # group.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -250,15 +252,16 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 
 
 def _wait_for_names(group: int, leader: str) -> None:
-    """Wait up to `NAMING_SECONDS` until no remaining child of a command has the process name `leader`.
+    """Wait until the remaining children of a command have names of their own, at most `NAMING_SECONDS`.
 
-    A newly forked child has the command's own name, `leader`, until it calls exec. The names are reported to the user.
+    A child that has just been forked has the command's name, `leader`, until it calls exec. The names are shown to the
+    user.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # waitid raises ChildProcessError if no child is left. Without WEXITED it ignores the command's own process,
-            # which has ended but is not reaped yet.
+            # waitid raises ChildProcessError if no child is left. Without WEXITED, it does not count the command's own
+            # process, which has ended but is not reaped yet.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
@@ -269,18 +272,17 @@ def _wait_for_names(group: int, leader: str) -> None:
 
 
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
-    """Reap this process's children in a process group that got SIGKILL.
+    """Reap the children in a process group after SIGKILL, and return the names of those that SIGKILL has ended.
 
-    Return the names of the children that SIGKILL ended. A child that still had the command's own name, `leader`, is
-    reported as `COPY_OF_ITSELF`. The function waits at most `GRACE_SECONDS`, because processes of another user cannot
-    be killed.
+    A child that still had the command's name, `leader`, is reported as `COPY_OF_ITSELF`. The function waits at most
+    `GRACE_SECONDS`, because it cannot kill processes of other users.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # WNOWAIT leaves the dead process unreaped, because its name can be read only until it is reaped. Its own
-            # children have become children of this process (a subreaper), so later iterations find them.
+            # With WNOWAIT, the dead process is not reaped yet, so its name can still be read. This process is a
+            # subreaper: it inherits the children of the dead process, and the loop finds them later.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
@@ -296,9 +298,10 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return, by pid, the names of running processes that this process (a subreaper) inherited from ended commands.
+    """Return the running processes that earlier commands left behind, as {pid: name}.
 
-    Call it only while no command runs, because it reaps every child that has ended.
+    This process, a subreaper, has inherited them. Call the function only while no command runs, because it reaps every
+    child that has ended.
     """
     while True:
         try:

@@ -41,8 +41,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time from now to `opens_ns`, the planned beginning of a slice (measured window) on this host's clock. A later
-#: time is an error: it was probably taken from the clock of another host.
+#: A planned beginning of a slice (`opens_ns`) must not be further ahead than this. If it is, it was probably read from
+#: the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -51,7 +51,7 @@ class OrderError(Exception):
 
 
 class Runner:
-    """The state of the command runner for one run: its arms, and the errors of the arms that cannot run (`refused`)."""
+    """The command runner's arms (measured variants) in one run, and the errors of arms that cannot run (`refused`)."""
 
     def __init__(self, plan: Plan) -> None:
         self.arms: dict[str, Arm] = {}
@@ -72,9 +72,9 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Set up all arms. Apply the settings of each arm once, verify them and undo them. Return the answer `ready`.
+        """Set up all arms, and test each one: apply, verify and undo its settings. Return the answer `ready`.
 
-        Raises `AroundError` if a `setup` command fails. An arm that does not work has an error in the answer.
+        Raises `AroundError` if a `setup` command fails. For an arm that does not work, the answer has an error.
         """
         for arm in self.arms.values():
             # Arms with the same settings (the control and its identical copy) need only one `setup`.
@@ -105,9 +105,10 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the settings of the next slice's arm. Return the answer, which never has an error.
+        """Verify the settings of the arm that will be measured next, and return the answer.
 
-        If the settings cannot be verified, the answer to the next slice (measured window) has the error.
+        This answer never reports an error. If the verification failed, the answer to the next slice (measured window)
+        reports it.
         """
         try:
             self.arms[order.arm].verify()
@@ -153,8 +154,8 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # If the arm's settings could not be applied or verified, no command ran, so the times at which the first
-            # one began and the last one ended are None.
+            # If the settings could not be applied or verified, no command has run. There is then no first beginning and
+            # no last end.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -184,10 +185,10 @@ class Runner:
         }
 
     def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
-        """Return the error that `prepare` found for this slice, and clear it; None if there was no error.
+        """Return the error that `prepare` has stored for this slice, and forget it; None if there was no error.
 
-        Only a slice with a planned beginning (`opens_ns`) needs a `prepare`. Raises `OrderError` if the last `prepare`
-        was for another slice, or if the beginning is too far away.
+        Only a slice with a planned beginning (`opens_ns`) must be preceded by `prepare`. Raises `OrderError` if the
+        last `prepare` was for another slice, or if the beginning is too far ahead.
         """
         prepared, self._prepared = self._prepared, None
         if order.opens_ns is None:

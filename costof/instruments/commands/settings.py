@@ -22,18 +22,18 @@ from costof.model import Model, Secret
 
 #: Matches a placeholder '{name}', or '{{name}}', which stands for the literal text '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
-#: Two versions of the advice for a command that contains shell syntax but is not run by a shell. `ADD_SHELL` is for
-#: measured commands, `CALL_A_SHELL` for others such as `before`, `after` and `proof`.
+#: Advice for a command that contains shell syntax but is not run by a shell: `ADD_SHELL` for measured commands,
+#: `CALL_A_SHELL` for all others, such as those in `before`, `after` and `proof`.
 ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
 DEFAULT_SHELL = ["sh"]
-#: Built-in placeholders: the duration of the measured window (slice) in seconds, the planned operations a second, and
-#: the path of a temporary file for the program's report.
+#: Built-in placeholders: the length of the slice (measured window) in seconds, the planned operations a second, and the
+#: path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` if slices (measured windows) have different rates. Then '{rate}' stays in the
-#: command, and `Program.at_rate` replaces it for each slice.
+#: If slices (measured windows) have different rates, the placeholder `rate` at first gets this value, so that it stays
+#: in the command. `Program.at_rate` later replaces it by the rate of each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
@@ -59,9 +59,9 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """What a level (one value of a varied factor, such as `transport = "tls"`) changes in the commands of its arms.
+    """What one level of a factor, such as `transport = "tls"`, changes in the commands of its arms.
 
-    An arm combines one level of each factor, and all of these levels change its commands.
+    An arm (measured variant) has one level of each factor, so several levels may change its commands.
     """
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
@@ -301,13 +301,14 @@ def build_settings(
     output: Path,
     study_words: Collection[str] = (),
 ) -> CommandSettings:
-    """Fill in the placeholders of an arm's commands, and return the command runner's settings for the arm.
+    """Fill in the placeholders in an arm's commands, and return the command runner's settings for the arm.
 
-    `level` combines the arm's levels. `programs` maps a workload's name to its program and to the values of its numeric
-    placeholders, such as `{"seconds": 10}`. `secrets` maps environment variables to their sources.
+    `level` has the merged settings of all levels of the arm. `programs` maps a workload's name to its program and to
+    the values of its numeric placeholders, such as `{"seconds": 10}`. `secrets` maps environment variables to their
+    sources.
 
-    `study_words` are the names of all placeholders that any level of the study sets. A command that is run by a shell
-    may contain other braces, such as '${HOME}', which are left to the shell.
+    `study_words` are the names of the placeholders that the study's levels define. In a command that a shell runs, only
+    these and the built-in names are placeholders. Other braces, as in '${HOME}', are left to the shell.
 
     Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
     """
@@ -353,14 +354,14 @@ def _program_argv(program: CommandProgram, words: _Words, study_words: Collectio
 
 
 def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str]:
-    """Like `_argv`, but return [] if the line is empty after its placeholders are filled in."""
+    """Return the arguments of a line (`_argv`), or [] if the line is empty once its placeholders are filled in."""
     return _argv(line, words, directory) if words.fill(line).strip() else []
 
 
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
-    """Fill in a line's placeholders, then split it into arguments.
+    """Fill in a line's placeholders, and then split the line into arguments.
 
-    Because the line is split last, the value of a placeholder can become several arguments or none.
+    In this order, the value of one placeholder can become several arguments, or none.
     """
     text = words.fill(line)
     try:
@@ -378,9 +379,11 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 class _Words:
     """The values of the placeholders in command lines.
 
-    `values` has the built-in placeholders, such as 'seconds'. `level_words` has the placeholders that levels set. Their
-    values may themselves contain built-in placeholders. A name without a value is an error. In a line that a shell
-    runs, it is an error only if the name is in `reserved`; other braces are left to the shell.
+    `values` has the built-in placeholders, such as 'seconds'. `level_words` has the placeholders that levels define.
+    Their values may contain built-in placeholders.
+
+    A name in braces that has no value is an error. A line for a shell may also contain the shell's own braces. There,
+    only the names in `reserved` must have a value.
     """
 
     values: Mapping[str, str]

@@ -17,8 +17,8 @@ Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
 _OPERATOR = re.compile(r"[|&;<>]+")
-#: The characters after a '$' that make a shell expand the '$', in double quotes (`_EXPANDED_IN_QUOTES`) and outside of
-#: quotes (`_EXPANDED`).
+#: A shell expands a '$' only if one of these characters follows. The set is smaller inside double quotation marks
+#: (`_EXPANDED_IN_QUOTES`) than outside of quotation marks (`_EXPANDED`).
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -28,7 +28,8 @@ _BUILT_IN = frozenset(
 ) | {"ulimit", "umask", "unset", "wait"}
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
-#: Replaces quoted characters in searches for shell syntax, since a shell does not interpret them.
+#: Stands for each quoted character while shell syntax is searched for, because quoted characters have no special
+#: meaning.
 _OPAQUE = "\0"
 _END: tuple[str, Quote] = ("", "")
 
@@ -53,8 +54,8 @@ _WRONG = {
 def shell_sign(line: str, directory: Path | None = None) -> str | None:
     """Return the first shell syntax in a line, such as '<' or 'NAME='; None if the line needs no shell.
 
-    Quoted characters are no shell syntax, nor are '?' and '&' in a URL, nor a '?' that matches no file in `directory`.
-    Call this function only with a line that `split` accepts.
+    These are not shell syntax: quoted characters, '?' and '&' in a URL, and a '?' that matches no file in `directory`.
+    Call the function only with a line that `split` accepts.
     """
     words = list(_words(line))
     if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
@@ -90,10 +91,10 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 
 
 def _expansion(word: Word, expanded_later: bool) -> str | None:
-    """Return '$' or '`' if a shell would expand a variable or command in the word; else None.
+    """Return '$' or '`' if a shell would expand a variable or a command in the word; else None.
 
-    `expanded_later` means that the word is the script in `sh -c "…"`. The called shell then expands what is in double
-    quotes, so it does not count here.
+    With `expanded_later`, the word is the script of `sh -c "…"`. The called shell itself expands what is in double
+    quotation marks there, so such characters are ignored.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
@@ -107,7 +108,8 @@ def _expansion(word: Word, expanded_later: bool) -> str | None:
 def _pattern(word: Word, directory: Path | None) -> str | None:
     """Return '*', '?' or '[' if a shell would replace the word by the names of matching files; else None.
 
-    '*' always counts. '?' and '[' count only if the pattern matches a file in `directory`.
+    Any '*' counts. '?' and '[' count only if the word matches a file in `directory`, because they are common in other
+    texts.
     """
     text = _unquoted(word)
     if "*" in text:
@@ -130,7 +132,7 @@ def _unquoted(word: Word) -> str:
 
 
 def _words(line: str) -> Iterator[Word]:
-    """Split a line like `shlex`. Yield the words, with the way in which each character is quoted."""
+    """Split a line into words as `shlex` does. For each character of a word, also yield how it is quoted."""
     word: Word | None = None
     inside: Quote = ""
     signs = iter(line)

@@ -28,14 +28,15 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Two gRPC methods without side effects: the first is called on a cluster, the second on Ray's proxy for remote
-#: clients. If one of them answers without a token, everybody may run code on the cluster.
+#: Two gRPC methods without side effects, to test whether access is protected. The first is for a cluster, the second
+#: for Ray's proxy for remote clients. If one of them answers a request without a token, everybody may run code on the
+#: cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
 #: The maximum number of attempts to connect, and the error text after which to try again. An attempt may fail by
 #: chance: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202).
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
-#: Number of calls to read a host's clock. Only the fastest call counts, since delays make the others less exact.
+#: Number of calls to read a host's clock. Only the fastest call is used, because it limits the clock's error most.
 CALLS = 16
 #: Timeout of a call that needs no work on the host. Without an answer, the host counts as lost, even if Ray still lists
 #: it as alive.
@@ -290,9 +291,9 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
 
     Return the duration of the slowest call in nanoseconds.
 
-    All hosts are called concurrently, `CALLS` times. For each host only its fastest call counts. The host's clock was
-    read somewhere during the call, so half of the call's duration is the maximum error. Each time, another host is
-    called last and its answer is read first, so that its call waits for no other host.
+    All hosts are called at the same time, `CALLS` times. Only the fastest call to each host counts. The host reads its
+    clock at some point during the call, so the error is at most half of the call's duration. The order of the hosts
+    changes each time: the host that is called last and read first has the shortest call.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

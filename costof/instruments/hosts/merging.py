@@ -29,8 +29,8 @@ from costof.statistics.histogram import merged
 #: Limits for a host that begins a slice (measured window) later than planned. The slice is invalid if the delay exceeds
 #: both `LATEST_NS` and the share `LATEST_SHARE` of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: The minimum overlap of the hosts in a valid slice (measured window): the time in which all hosts measured, as a share
-#: of the time from the first beginning to the last end.
+#: All hosts must measure a slice (measured window) together for at least this share of the time from the first host's
+#: beginning to the last host's end. Otherwise the slice is invalid.
 LEAST_TOGETHER = 0.95
 #: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
 #: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
@@ -64,7 +64,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # A host that did nothing has no connections, so its evidence is ignored.
+        # A host without any operation has no connections, so leave out its evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
@@ -99,7 +99,7 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 
 
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
-    """Merge the answers with which the hosts report that they are ready, and which arms they cannot measure.
+    """Merge the hosts' answers about which arms (measured variants) they can measure.
 
     If any host reports an error for an arm, the merged answer has this error. If only some hosts do, the error names
     these hosts.
@@ -195,11 +195,11 @@ def late(parts: Sequence[HostPart]) -> str | None:
 def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
-    The slice is limited to `operations` and `seconds`. A host's window ends when the time is over, or earlier when the
-    host has done its part of the operations. Time that the host's last operation takes beyond the limit is ignored.
+    The slice ends after `operations` or `seconds`. A host has ended when it has done its part of the operations, or
+    when the time is over. If its last operation takes longer than that, the additional time is ignored.
 
-    For a program that runs for a fixed time, pass 0 operations and infinite seconds. The window then ends with the
-    program.
+    For a program that itself measures for a fixed time, pass 0 operations and infinite seconds: a host then ends with
+    its program.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:

@@ -60,11 +60,11 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: Extra seconds for a host's answer, beyond the length of the slice (measured window) and the timeout of its last
-#: operation.
+#: Seconds to wait for a host's answer, in addition to the length of the slice (measured window) and the timeout of its
+#: last operation.
 PATIENCE_SECONDS = 15.0
-#: How long before the beginning of a slice (measured window) the hosts get their orders, so that all of them can begin
-#: at the same time. It is `SOONEST_NS` or, if that is longer, `CALLS_AHEAD` times the duration of the slowest call.
+#: The hosts get the order for a slice (measured window) ahead of time, so that all of them can begin at the same time.
+#: The lead is `SOONEST_NS` or, if that is longer, `CALLS_AHEAD` times the duration of the slowest call to a host.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
@@ -77,8 +77,9 @@ class AnySettings(ServiceSettings):
 class Population:
     """The hosts of a cluster that measure together.
 
-    Each host runs costof's load generator, the engine, which is sent to the host. With `commands` it instead runs the
-    command runner of the costof that is installed there. `end` ends all processes on the hosts.
+    Each host runs costof's load generator, the engine, which is sent to the host. With `commands`, each host runs the
+    command runner instead, which is a part of costof and must be installed there. `end` ends all processes on the
+    hosts.
     """
 
     def __init__(self, settings: HostsSettings, cluster: Cluster, commands: bool) -> None:
@@ -90,8 +91,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the remaining
-        #: hosts finish this slice before they start again.
+        #: Time limit of the last slice (measured window) in seconds. If a host fails during a slice, the others still
+        #: finish it. Wait this long for them.
         self._patience = 0.0
 
     def start(self) -> None:

@@ -36,7 +36,7 @@ CLASSES = {
     **dict.fromkeys(("READ", "WRITE"), "table"),
     **dict.fromkeys(("CREATE", "ALTER", "DROP"), "ddl"),
 }
-#: The classes that each value of the setting `EVENTS` audits. Without this setting, all classes are audited.
+#: The classes of statements that each value of the setting `EVENTS` logs. Without this setting, all classes are logged.
 CLASSES_OF_EVENTS = {
     "QUERY": {"read", "write", "misc", "ddl"},
     "QUERY_DDL": {"ddl"},
@@ -44,7 +44,7 @@ CLASSES_OF_EVENTS = {
     "QUERY_DML_NO_SELECT": {"write"},
     "TABLE": {"table"},
 }
-#: For each class of statements, the names of the server's own counters in SHOW STATUS.
+#: The names of the server's counters of statements in SHOW STATUS, for each class of statements.
 COUNTERS = {
     "read": ("Com_select",),
     "write": (
@@ -58,7 +58,7 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of the names that `COUNTERS` have in `readings`, such as 'statements_read'.
+#: The prefix of the counts of statements in `readings`, such as 'statements_read' for the class 'read'.
 COUNTED = "statements_"
 
 
@@ -84,8 +84,8 @@ class AuditConfiguration(ServerConfiguration):
 class Audit(MariadbPart[AuditConfiguration]):
     """The feature of a server that loads the audit plugin and checks the plugin's log.
 
-    The temporary server that creates the system tables does not load the plugin, because the plugin's options are not
-    in `early_options`.
+    A temporary server creates the system tables. It does not load the plugin, because it gets only `early_options`, and
+    the plugin's options are not among these.
     """
 
     configuration_type = AuditConfiguration
@@ -152,8 +152,8 @@ class Audit(MariadbPart[AuditConfiguration]):
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # The client of TPC-C only counts all its statements together. The statements that the server counts
-            # neither as reads nor as writes are COMMIT and ROLLBACK.
+            # TPC-C's client counts all its statements together. The server counts its reads and its writes. All others
+            # are COMMIT or ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:
@@ -163,8 +163,8 @@ class Audit(MariadbPart[AuditConfiguration]):
                 return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
         audited = self.configuration.audited
         if "table" in audited:
-            # Each read or write has an entry for every table that it uses. The exact number is not known, so accept any
-            # number that is at least one for each statement.
+            # Each statement has an entry of class 'table' for every table that it uses. How many tables that are is not
+            # known, so accept any number of entries from one per statement.
             tables, fewest = int(increases.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
         return entries_mismatch(audited, sent, increases, answer, self.log.file)

@@ -73,7 +73,7 @@ FORM = UrlForm(
 
 
 class Decryption(Model):
-    """The keys with which a client decrypts columns that a gateway (an encrypting proxy) has encrypted.
+    """What a client needs to decrypt columns that a gateway (an encrypting proxy) has encrypted: the keys.
 
     `must_be_encrypted` lists columns as 'database.table.column'. Plaintext in such a column is an error.
     """
@@ -283,7 +283,7 @@ def check_privileges(
 ) -> None:
     """Raise `PRIVILEGES_MISSING` if the account lacks some of the `needed` privileges on the database.
 
-    The error quotes the GRANT statement to run (`grant_line`).
+    The error quotes the GRANT statement that the user should run (`grant_line`).
     """
     missing = [name for name in needed if not _may(session, database, name)]
     if not missing:
@@ -301,9 +301,10 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return a GRANT statement for the database `chosen` or, if it is None, for all names that costof generates.
+    """Return the GRANT statement for an account, given by the parts `user` and `host` of its name.
 
-    `user` and `host` are the parts of the account's name.
+    It grants the privileges on the database `chosen` or, if that is None, on all databases whose names costof
+    generates.
     """
     # The underscore is escaped because in a grant it matches any character.
     pattern = (chosen or PREFIX).replace("_", r"\_") + ("" if chosen else "%")
@@ -403,9 +404,9 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker (the run's record). A database without tables, or with only an empty marker table, still
-        # counts as the run's: the run ended after it had created the database or the table, but before it wrote the
-        # marker.
+        # There is no marker (the run's record). The run may have ended after it had created the database, or the
+        # marker's table, but before it wrote the marker. A database without any other table therefore counts as the
+        # run's.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:
@@ -452,7 +453,7 @@ class MysqlLeftovers(Leftovers):
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """Return the reason to keep a database, or None if it may be removed.
 
-    A database that may be removed stays locked until the connection ends, so that no run can start to use it.
+    If it may be removed, it stays locked until the connection ends, so that no run can begin to use it in the meantime.
     """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):

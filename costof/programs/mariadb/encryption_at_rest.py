@@ -29,7 +29,7 @@ from costof.programs.mariadb.versions import base_folder
 from costof.programs.parts import ServerConfiguration
 
 Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
-#: The settings that encrypt each store.
+#: The settings that encrypt each store (kind of files).
 SETTINGS: dict[Store, dict[str, str]] = {
     "tablespaces' files": {
         # With FORCE, no table can be created without encryption.
@@ -46,8 +46,9 @@ SETTINGS: dict[Store, dict[str, str]] = {
     },
     "binary log": {"encrypt-binlog": "ON"},
 }
-#: Patterns of each store's files in the server's folder. All other files hold no user data, so they must never contain
-#: the canary (a random text that is stored by SQL).
+#: File patterns of each store, relative to the server's folder. A store is a kind of files that is encrypted by
+#: settings of its own. All other files hold no user data, so the canary (a random text that is stored by SQL) must
+#: never be in them.
 FILES: dict[Store, tuple[str, ...]] = {
     "tablespaces' files": ("data/*.ibd", "data/ibdata*", "data/undo*", "data/*.MA[DI]", "data/aria_log*"),
     "redo log": ("data/ib_logfile*",),
@@ -77,7 +78,7 @@ UNFINISHED = (
 
 
 class EncryptionConfiguration(ServerConfiguration):
-    """The stores that a lab's MariaDB server encrypts."""
+    """Which stores (kinds of files) a lab's MariaDB server encrypts."""
 
     encrypt: list[Store] | None = Field(
         default=None,
@@ -92,7 +93,7 @@ class EncryptionConfiguration(ServerConfiguration):
 class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
     """The feature of a server that encrypts its files, and a search for a canary (a random text) in these files.
 
-    `leak` says how the last search contradicts the configuration; None if it does not.
+    `leak` is the result of the last search: how it contradicts the configuration; None if it does not.
     """
 
     configuration_type = EncryptionConfiguration
@@ -198,10 +199,10 @@ def find_plugin(base: Path) -> Path:
 
 
 def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | None:
-    """Return how the files with a readable canary contradict the list of encrypted `stores`; None if they do not.
+    """Return how a search for a canary contradicts the list of encrypted `stores`; None if it does not.
 
-    A canary is a random text that the lab has stored. `readable` are the paths of the files in which it was found,
-    relative to the server's folder.
+    A canary is a random text that the lab has stored. `readable` are the files in which it was found, as paths relative
+    to the server's folder. It must be in the files of each store that is not encrypted, and in no other file.
     """
     encrypted, names = set(stores), list(readable)
     for store in FILES:

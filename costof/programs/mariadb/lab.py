@@ -254,9 +254,10 @@ class MariadbServer:
     def show_key(self, kind: str) -> bool:
         """Present a key of this kind to new connections, and return whether the key has changed.
 
-        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0. The method
-        `counters` adds the earlier counts. Earlier session tickets become invalid, so the next connection of a client
-        that resumes sessions makes a full handshake.
+        Open connections stay open. Session tickets become invalid, so a client that resumes sessions makes a full
+        handshake at its next connection.
+
+        `FLUSH SSL` makes a new TLS context, whose counters begin at 0. The method `counters` adds the earlier counts.
         """
         if kind == self._key:
             return False

@@ -108,7 +108,7 @@ def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
     if parts.username == "":
         raise UrlError("it has no user")
     try:
-        # If the @ were not encoded, pymongo would take it for the end of user and password.
+        # Encode the @: pymongo would otherwise take the text before it for user and password.
         query = f"?{parts.query.replace('@', '%40')}" if parts.query else ""
         bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
@@ -191,13 +191,13 @@ class MongodbSettings(ServiceSettings):
     collection: str
 
 
-#: The number of log-in steps that each have a time limit: the answer to hello, and the authentication.
+#: Number of steps of a log-in, each with its own time limit: the answer to hello, and the authentication.
 LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts. An error with one of these parts cannot come from a wrong choice between TLS and
-#: plaintext.
+#: Parts of pymongo's error texts. An error that contains one of them has another cause than TLS on one side and
+#: plaintext on the other.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -351,8 +351,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # If the server lists no privileges, either the user has no roles or the server does not check privileges.
-        # Test with commands which of the two it is.
+        # If the server lists no privileges, either the account has none or the server does not check privileges. Try
+        # commands to find out which.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
@@ -368,8 +368,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has not `chosen` a database, the role is for all databases. The role cannot be for costof's database
-    alone: the database's generated name is not known in advance, and MongoDB has no roles for a pattern of names.
+    If the user has `chosen` a database, the role is for this database, otherwise for all databases. It cannot be
+    limited to costof's databases: their names are generated, and MongoDB has no roles for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])

@@ -244,7 +244,7 @@ class ReplicaSet:
                 **member.options,
             }
             argv = [str(binary)]
-            # An option whose value is None is a switch.
+            # None means an option without a value (a switch).
             for name, value in settings.items():
                 argv += [f"--{name}"] if value is None else [f"--{name}", str(value)]
             for name, value in parameters.items():
@@ -363,7 +363,7 @@ class ReplicaSet:
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Heartbeats are rare, so that their connections do not disturb the counters that are read here.
+            # Heartbeats open connections, too, which would disturb the counters that are read here, so make them rare.
             heartbeatFrequencyMS=600_000,
             **login,
         )

@@ -96,7 +96,8 @@ class MongodbTarget(TargetServer):
         self._check_unoccupied()
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
-        # Write the heartbeat before the marker (the run's record): a run with a marker and no heartbeat counts as dead.
+        # Write the heartbeat before the marker (the run's record): another command that finds a marker without a
+        # heartbeat considers the run dead.
         self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()
@@ -145,9 +146,9 @@ class MongodbTarget(TargetServer):
     def _wait_for_members(self) -> None:
         """Wait until each visible member has all loaded records, so that clients can read them from any member.
 
-        Each member gets a read that waits for the last write (`afterClusterTime`). A write concern that waits for a
-        number of members would not be enough, because hidden members count too, and the account may not be able to see
-        how many there are.
+        Each member gets a read that waits for the last write (`afterClusterTime`). A write that waits for a number of
+        members (write concern) would not be enough: hidden members would count too, and the account may not be able to
+        see how many there are.
         """
         members = [*self.hello.get("hosts", []), *self.hello.get("passives", [])]
         if not members:

@@ -122,8 +122,8 @@ class PoolerProcess:
             with ExitStack() as stack:
                 for pool in pools:
                     for _ in range(pool.size):
-                        # Leaving the context ends the transaction before the connection closes. If the connection
-                        # closed within a transaction, PgBouncer would drop the server connection.
+                        # Leaving `stack` ends the transaction before the connection closes. If a connection closed
+                        # within a transaction, PgBouncer would drop its connection to the server.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
@@ -131,7 +131,7 @@ class PoolerProcess:
     def is_full(self, pools: Sequence[Pool]) -> bool:
         """Return whether all connections of the pools to the server are open and idle.
 
-        In session mode, PgBouncer resets a connection after its use. It is idle only after the reset.
+        In session mode, PgBouncer resets a connection after its use. Until then the connection does not count as idle.
         """
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
@@ -192,15 +192,15 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # Many clients that connect at once must fit into PgBouncer's listen queue. Others would wait for TCP
-    # retransmissions.
+    # PgBouncer's listen queue must have room for many clients that connect at once. A client that does not fit would be
+    # delayed by TCP retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stay open through the run: a reconnection would disturb only the arm (variant) that is
-    # being measured.
+    # Connections to the server must stay open through the run. A new connection would disturb only the arm (variant)
+    # that is being measured.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
-    # By default, PgBouncer logs statistics, which nothing reads.
+    # Do not log statistics, because nothing reads them.
     "log_stats": 0,
 }
 
@@ -321,9 +321,9 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # With a plain-text password, PgBouncer hashes the password on its only thread at each log-in of a client. With
-        # a SCRAM secret it does not. The secret must be the one that the server stores: PgBouncer then logs in to the
-        # server with the key that a client has revealed at log-in.
+        # The file of users has either the password or its SCRAM secret. With the password, PgBouncer computes hashes on
+        # its only thread whenever a client logs in. With the secret it does not. This must be the secret that the
+        # server stores: PgBouncer logs in to the server with the key that clients reveal when they log in.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:
@@ -340,7 +340,7 @@ class PgBouncer:
             "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # With this setting, PgBouncer opens a new connection if one breaks.
+            # If a connection breaks, this setting makes PgBouncer open a new one.
             "min_pool_size": pool.size,
         }
         return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

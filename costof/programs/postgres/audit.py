@@ -139,7 +139,7 @@ def find_pgaudit(binary: Path) -> Path:
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"
-    # Search this folder too: `binary` may be a script that `costof fetch` has written. The library is then not beside
+    # Look in `fetched` too: `binary` may be a script that `costof fetch` has written. The library is then not beside
     # the script, but in the folder with the unpacked package.
     fetched = fetched_folder("postgres") / FILES / "usr/lib/postgresql" / installation.name / "lib"
     return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])

@@ -53,10 +53,12 @@ def first_database(url: LoginUrl) -> str:
 class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session,
-    such as {"synchronous_commit": "off"}. They are sent when the session begins, and most poolers refuse them.
-    `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
-    a pooler. It only matters for programs such as pgbench, and is not sent to costof's own clients.
+    - `scale`: pgbench's scale, which is the number of branches. Each branch has ten tellers.
+    - `session`: settings of each session, such as {"synchronous_commit": "off"}. They are sent when the session begins.
+      Most poolers refuse them.
+    - `table_schema`: the schema of all tables. It works with a pooler too.
+    - `pooled`: whether the client connects to a pooler. Only programs such as pgbench need to know; costof's own
+      clients do not get this field.
     """
 
     protocol: Literal["postgres"] = "postgres"

@@ -31,7 +31,7 @@ class Durability(PostgresPart[FileSystemConfiguration]):
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def finish_counting(self) -> None:
-        """End the clients' connections, because a server process reports its counts at once only when it ends.
+        """End the clients' connections: a server process reports its counts late unless it ends.
 
         costof's load generator opens new connections before each slice (measured window).
         """
@@ -41,8 +41,8 @@ class Durability(PostgresPart[FileSystemConfiguration]):
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.file_system is not None:
-            # In a study of file systems, measurements of reads and writes alternate. After writes, reads prune pages
-            # and so write to the log without a commit. The number of flushes then proves nothing.
+            # In a study of file systems, slices with reads and slices with writes alternate. Reads after writes clean
+            # up pages, which writes to the log without a commit. The number of flushes then proves nothing.
             return None
         flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
         return flush_mismatch(increases, answer, flushes_commits)

@@ -32,7 +32,7 @@ ROWS = 200
 #: The shell script that removes a mount, as root or as the user who made it.
 UNMOUNT = 'umount -l "$0" 2>/dev/null || exec fusermount3 -u -z "$0"'
 FUSE = "fuse"
-#: The file with the ID of PostgreSQL's shared memory segment, and the line in it, counted from 0.
+#: The file that contains the ID of PostgreSQL's shared memory segment, and the number of the line with it, from 0.
 PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 
 FileSystemName = Literal["usual", "bindfs", "gocryptfs"]
@@ -68,9 +68,10 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The feature of a server that mounts a FUSE file system for the data folder, if the study requires one.
+    """The feature of a server that keeps its data folder on a FUSE file system, if the study requires one.
 
-    `leak` says how the last search for a canary (a random text) contradicts the configuration; None if it does not.
+    `leak` is the result of the last search for a canary (a random text): how it contradicts the configuration; None if
+    it does not.
     """
 
     configuration_type = FileSystemConfiguration
@@ -118,15 +119,16 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
         write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
-        # Keep the cost of scrypt low: slow hashing protects only passwords that can be guessed, and this one is random.
+        # The cost of scrypt is low. Slow hashing would only protect a password that can be guessed, and this one is
+        # random.
         cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
         init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
         self.server.place.lab.run(f"{self.server.name}-gocryptfs-init", init)
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Read the ID of the server's shared memory segment now. The file with the ID is in the mounted file system,
-        # which may be gone when the segment is removed at the end.
+        # Read the ID of the server's shared memory segment now. When the segment is removed, at the end, the file with
+        # the ID may be gone, because it is in the mounted file system.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 

@@ -14,7 +14,7 @@ from costof.programs.postgres.parts import PostgresPart
 from costof.programs.postgres.scram import scram_secret
 
 STANDBY = "standby"
-#: The value of `Standby._state` when the standby has all of the server's log and commits wait for it.
+#: `Standby._state` has this value if the standby has the whole log of the server and commits wait for it.
 IN_STEP = "streaming, sync"
 
 
@@ -37,7 +37,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
         return f"{rules}host replication {STANDBY} all scram-sha-256\n"
 
     def initialised(self) -> None:
-        """Copy the data before the server starts. The copy is then consistent without a backup."""
+        """Copy the data before the server starts. A plain copy is consistent then, so no backup is needed."""
         server = self.server
         self._data = server.folder / STANDBY
         copy = ["cp", "-a", str(server.data), str(self._data)]
@@ -85,8 +85,8 @@ class Standby(PostgresPart[StandbyConfiguration]):
             return "the synchronous standby was not connected"
         if state != IN_STEP:
             return f"the synchronous standby was {state}"
-        # If operations failed and the standby is still behind, commits have waited for it in vain. A standby that works
-        # is behind for milliseconds only.
+        # A standby that works is behind only for milliseconds. If operations have failed and it is still behind,
+        # commits have waited for it in vain.
         if answer.errors and (behind := self._bytes_behind()):
             return f"the synchronous standby was {behind:,} bytes of the log behind, so that commits waited in vain"
         return None
@@ -95,7 +95,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
         return {STANDBY: "a second server on the same host, over loopback without TLS"}
 
     def _bytes_behind(self) -> int:
-        """Return how much of the log's flushed part the standby has not received."""
+        """Return how many bytes of the log the server has flushed and the standby has not received."""
         received = f"SELECT write_lsn FROM pg_stat_replication WHERE usename = '{STANDBY}'"  # noqa: S608
         ((behind,),) = self.server.ask(f"SELECT coalesce(pg_current_wal_flush_lsn() - ({received}), 0)")
         return int(behind)

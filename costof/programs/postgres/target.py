@@ -35,8 +35,8 @@ from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
-#: The setting that names a session. The run gives a name to all sessions in which it sets `synchronous_commit`, and
-#: finds these sessions in pg_stat_activity by the name.
+#: The setting with a session's name. Sessions in which the run sets `synchronous_commit` get a name, by which the run
+#: finds them in pg_stat_activity.
 APPLICATION_NAME = "application_name"
 
 

@@ -22,11 +22,11 @@ STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
 NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
 #: From version 15 on, the count of a session's flushes is exact as soon as the session has ended.
 FIRST_EXACT_VERSION = 150_000
-#: Values of `wal_sync_method` with which each write is also a flush, which the server does not count.
+#: Values of `wal_sync_method` with which every write is also a flush. The server does not count such flushes.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: The run reports the flushes of other sessions if they are more than 5 % of the run's own commits. Fewer flushes
-#: hardly change the number of flushes per commit.
+#: If other sessions flush more often than this share of the run's own commits, the run reports it. Fewer flushes hardly
+#: change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
@@ -109,8 +109,8 @@ class TargetCommits:
     def mismatch(self, settings: Mapping[str, str], increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why the commits of a slice (a measured window) did not wait as `settings` require; None if they did.
 
-        Too few flushes show that commits did not wait. More flushes than needed show nothing, since other sessions may
-        flush the log too.
+        If there were too few flushes, commits did not wait. More flushes than needed prove nothing, because other
+        sessions may flush the log too.
         """
         shown = answer.evidence.get("session_settings")
         expected = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))

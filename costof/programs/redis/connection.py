@@ -101,8 +101,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: The strings that the run loads into Redis have values of three sizes. `1024: (10, 1, 1)` means: of each 10
-#: consecutive strings, 1 has 1024 bytes, starting at index 1. (`Strings` in engine/crates/wire must agree with this.)
+#: The sizes in bytes of the strings that the run loads into Redis. `1024: (10, 1, 1)` means: of each 10 strings with
+#: consecutive numbers, 1 has 1024 bytes, the one at index 1. (`Strings` in engine/crates/wire must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
@@ -129,7 +129,7 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def at_address(self, address: str) -> Self:
-        """Return the settings of a client that connects to `address` (such as a tunnel's), with or without TLS."""
+        """Return the settings of a client that connects to `address`, such as a tunnel's, both with and without TLS."""
         return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
@@ -140,7 +140,7 @@ class RedisSettings(ServiceSettings):
 
 
 MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
-# Retry only once. By default redis-py would retry ten times within a minute.
+# By default, redis-py would retry ten times, for up to a minute.
 RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
 # The hint after a timeout: a plain port takes a TLS ClientHello for the beginning of a command and waits for the rest.
 MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
@@ -277,7 +277,7 @@ class MarkedStrings:
 
     @property
     def _heartbeat_field(self) -> str:
-        # Names of runs have no colon, so this field cannot be the field of another run's marker.
+        # No name of a run has a colon, so no other run can have this field as its own marker.
         return f"{self.name}:alive"
 
     def _batches(self, records: int) -> Iterator[list[str]]:

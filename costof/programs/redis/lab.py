@@ -57,7 +57,8 @@ TLS_PORT = 6380
 APPEND_ONLY = "appendonly"
 PAGE_BYTES = 4096
 USER = "costof"
-#: A user whose password other users of the machine may see.
+#: A Redis user for load generators that show the password in the machine's process list, such as redis-benchmark. It
+#: has only a few rights.
 VISIBLE_USER = "visible"
 VISIBLE_RIGHTS = "resetchannels ~key:* -@all +get +set +ping +hello"
 ADMINISTRATOR = "administrator"
@@ -157,7 +158,7 @@ class RedisServer(LabServer):
         return Counters(connections, {"TLS": self._tls_connections + since})
 
     def expect_tls(self, tls: bool) -> None:
-        """Close the plain port if clients use TLS from now on, else open it. Existing connections stay open."""
+        """Close the plain port if clients use TLS from now on; otherwise open it. Existing connections stay open."""
         if tls == (self._closed_at is not None):
             return
         self.ask("CONFIG", "SET", "port", "0" if tls else str(PORT))
@@ -175,10 +176,10 @@ class RedisServer(LabServer):
     def readings(self) -> dict[str, float]:
         """Return the flushes and the bytes of the append-only file; {} if the study does not configure this file.
 
-        Redis does not count flushes. They are computed from the number of pages (of 4,096 bytes) that Redis has made
-        dirty, as the kernel counts them. The first append after a flush makes the file's last page dirty again, which
-        counts as one page. Each 4,096 appended bytes count as one more page. The number of flushes is therefore the
-        number of dirtied pages less the file's size in pages.
+        Redis does not count flushes, so they are computed from the pages (of 4,096 bytes) that Redis has made dirty,
+        which the kernel counts. The first append after a flush makes the file's last page dirty again. It counts as one
+        page. Apart from that, each 4,096 appended bytes count as one page. The number of flushes is therefore the
+        number of dirtied pages minus the file's size in pages.
         """
         if APPEND_ONLY not in self._place.configuration.settings:
             return {}

@@ -73,7 +73,8 @@ class StringsTarget(TargetServer):
         marker = StringsMarker(
             run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
-        # Write the heartbeat before the marker (the run's record): a run with a marker and no heartbeat counts as dead.
+        # Write the heartbeat before the marker (the run's record): another command that finds a marker without a
+        # heartbeat considers the run dead.
         try:
             self._heartbeat.start()
         except redis.RedisError as error:

@@ -40,8 +40,8 @@ PROGRAM = ProgramInWheel(NAME, WHEEL, "envoy/_bin")
 #: The number of threads that forward. A second thread does administration.
 THREADS = 1
 TYPES = "type.googleapis.com/envoy.extensions"
-#: The runtime variable that says which percentage of connections and requests gets a line in the access log. A run
-#: sets it to 100 for a test connection; it is 0 while arms are measured.
+#: Envoy's variable for the percentage of connections and requests that get a line in the access log. The run sets it to
+#: 100 for test connections, and to 0 while arms are measured.
 RECORDED = "costof.recorded"
 FLUSH_MILLISECONDS = 100
 #: A limit that no measurement reaches. Envoy's default limit of connections and requests is 1,024.
@@ -291,9 +291,9 @@ def _common_name(subject: str | None) -> str:
 
 
 def _tls(entry: dict[str, str | None]) -> str:
-    """Return TLS version and cipher from an entry of the access log; '' if the entry has none.
+    """Return the TLS version and cipher in an entry of the access log, such as 'TLSv1.3 …'; '' if the entry has none.
 
-    The connection to the client counts or, if it is plain, the connection to the server.
+    They are those of the client's connection or, if this one is plain, of the connection to the server.
     """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

@@ -17,7 +17,8 @@ from costof.programs.sidecars.proxy import (
     Sidecar,
 )
 
-#: The log is switched on by adding this entry to a list of patterns in HAProxy (`add acl`), and off by removing it.
+#: Adding this entry to a list of patterns in HAProxy (`add acl`) switches the log on. Removing the entry switches it
+#: off.
 RECORDED = "recorded"
 _LINE = re.compile(
     r"connection (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$",

@@ -128,7 +128,7 @@ class Sidecar(ABC):
 
     @abstractmethod
     def record(self, on: bool) -> None:
-        """Switch the log line that the sidecar writes about each connection or request on or off.
+        """Switch the log line about each connection or request on or off.
 
         It is off during measurements. Raises OSError if the process does not answer.
         """

@@ -46,8 +46,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client leaves unread if a transaction fails or is abandoned: an order
-# has up to fifteen lines of five columns.
+# How many encrypted values a client may leave unread in one transaction that fails or is abandoned. An order in TPC-C
+# has up to fifteen lines, with five columns each.
 MAX_UNREAD_VALUES = 75
 
 
@@ -72,9 +72,9 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """Those settings of an arm (measured variant) that determine the gateway's rules.
+    """The settings of an arm (measured variant) on which the gateway's rules depend.
 
-    Arms with equal rules share a listener of the gateway, and so its counters.
+    Arms with the same settings share a listener of the gateway, and so its counters.
     """
 
     columns: str | None
@@ -193,11 +193,11 @@ class GatewayFront(Resource):
         return {ROLE: f"costof-engine {__version__}"}
 
     def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
-        """Check sample rows as a client without keys receives them on an arm. Return facts about them for the report.
+        """Check sample rows on an arm, as a client without keys receives them. Return facts about them for the report.
 
         If the rows are not encrypted as the arm's rules require, `failure_reason` returns an error from now on. Arms
         with the same rules are checked only once. `read_stored` reads the same rows directly from the server. `login`
-        has the address and account of the arm's client.
+        has the address and the account of the arm's client.
         """
         rules = Rules.from_arm(arm)
         if rules not in self._samples:
@@ -224,7 +224,7 @@ class GatewayFront(Resource):
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The client's driver reads all values of a result unless the transaction fails or is abandoned.
+        # The client's driver reads all values of a result, unless its transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(
@@ -284,8 +284,9 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
     """Return an error text if the counts of a slice (measured window) contradict `rules`; None if they do not.
 
-    `encrypted` is the gateway's count of values, `decrypted` the driver's. With encryption they must be equal, except
-    for at most `unread` values that the driver did not read.
+    `encrypted` is the number of values that the gateway has encrypted, `decrypted` the number that the driver has
+    decrypted. Without encryption both must be 0. With encryption they must be equal, except for at most `unread` values
+    that the driver did not read.
     """
     if not rules.encrypts:
         text = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"

@@ -37,8 +37,8 @@ GATEWAY = "gateway"
 #: key.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# The server's settings. The buffer pool has room for the initial data and for the orders of several hours, so that the
-# server does not become slower during a run. The log is large enough not to slow the server down.
+# The server's settings. The buffer pool has room for the initial data and for the orders of several hours, so the
+# server does not become slower in the course of a run. The large log has the same purpose.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 

@@ -53,9 +53,9 @@ class RuleFile(Model):
 class ApprovedStatement(Model):
     """A statement of TPC-C's transactions, which the gateway must allow.
 
-    Accounts that do not get plaintext may execute only such approved statements. `made_of` lists, for each output
-    column of the statement, the table columns ('table.column') from which it is computed. It is None if the server's
-    answer itself names the table column of every output.
+    Accounts that get ciphertext may execute only such approved statements. `made_of` lists, for each output column of
+    the statement, the table columns ('table.column') from which it is computed. It is None if the server's answer
+    itself names the table column of every output.
     """
 
     text: str

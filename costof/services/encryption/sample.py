@@ -19,8 +19,8 @@ from costof.services.encryption.rules import Column, sample_statement
 
 #: The number of sample rows from each table.
 ROWS = 5
-# The minimum length of an encrypted column's plaintext value to search for in all received bytes. Shorter values may
-# occur in ciphertext by chance, so they are only compared with the value that was received in the same row and column.
+# Plaintext values of at least this length are searched for in all received bytes. Shorter values may occur in
+# ciphertext by chance, so they are compared only with the value received in the same row and column.
 DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
@@ -150,8 +150,8 @@ def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encryp
         (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
     ]
     plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
-    # Values of plain columns. If an encrypted column has one of these values too, finding it among the received bytes
-    # is no error.
+    # An encrypted column may have the same value as a plain column. Such a value is received in plaintext without any
+    # error.
     also_plain = {value for _, value in plain}
     mismatch = next(
         (

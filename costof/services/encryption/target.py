@@ -96,8 +96,8 @@ class EncryptionTarget(TargetService[TpccTarget]):
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # Use TLS either on both sides of the gateway or on neither. The gateway forwards the client's log-in, and a
-        # client sends its password in another form with TLS than without.
+        # Use TLS on both sides of the gateway or on neither: the gateway forwards the client's log-in, and with TLS a
+        # client sends its password in another form than without TLS.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:

@@ -202,7 +202,7 @@ class FirewallLab(LabService):
     ) -> Judgement:
         """Return a mismatch if the firewall's log has grown in a slice (measured window).
 
-        All requests of a slice are harmless and should match no rule.
+        All requests of a slice are harmless, so none of them should match a rule and be logged.
         """
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
@@ -243,8 +243,8 @@ class FirewallLab(LabService):
         }
         last = next(reversed(marks))
         if settings.expected(marks[last]) != _outcome(PASSED, logged=False):
-            # nginx logs a request only after its answer, so wait. The requests are logged in order, so when the last
-            # one is in the log, so are the others.
+            # nginx logs a request only after its answer, so wait. It logs requests in their order: when the last one is
+            # in the log, all are.
             self._lab.wait_until("logging an attack", lambda: last in firewall.logged(before), only=firewall.process)
         log = firewall.logged(before)
         facts = {attack.name: _outcome(statuses[mark], mark in log) for mark, attack in marks.items()}

@@ -1,7 +1,7 @@
 """The requests for studies of firewalls: harmless requests of an API or a form, and attacks to test a firewall.
 
-Harmless requests must not match any rule up to paranoia level 2. A match would be logged, and the time for the log
-would count as the cost of the firewall.
+Harmless requests must not match any rule up to paranoia level 2. Otherwise the firewall would write to its log, and the
+time for it would count as a cost of the firewall.
 """
 
 from __future__ import annotations

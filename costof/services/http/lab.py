@@ -155,8 +155,8 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for `server`, the 'address:port' to which an arm's clients connect.
 
-        Usually the balancer counts. The origin's counters are returned if there is no balancer, or if TLS ends only at
-        the origin, because the balancer then cannot count TLS connections.
+        They are the balancer's counters, or the origin's if there is no balancer. They are also the origin's if TLS
+        ends only there, because the balancer then cannot count TLS connections.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -251,8 +251,8 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # Each route has its own port at the origin, and a port with TLS accepts only TLS. If the port of this route has
-        # counted a TLS connection, the test request has therefore used TLS.
+        # Each route has its own port at the origin, and a port with TLS accepts nothing else. If this port has counted
+        # a TLS connection, the test request used TLS.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)

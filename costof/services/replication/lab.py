@@ -57,19 +57,19 @@ MAX_VOTERS = 7
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # The minimum sizes of cache (GB) and oplog (MB) for mongod, because fifteen members share one machine.
+    # mongod's minimum sizes of cache (GB) and oplog (MB), because fifteen members share one machine.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
-    # Avoid checkpoints and eviction of dirty pages during a slice (measured window): they would use up a node's small
-    # CPU share for most of a second. The lab itself makes checkpoints between slices.
+    # Checkpoints and the eviction of dirty pages would use up a node's small CPU share for most of a second. Avoid both
+    # in slices (measured windows). The lab itself makes checkpoints between slices.
     "syncdelay": "3600",
     "wiredTigerEngineConfigString": "eviction_updates_target=50,eviction_updates_trigger=60,"
     "eviction_dirty_target=50,eviction_dirty_trigger=60",
 }
 PARAMETERS = {
-    # Enable fail points, which determine from which member each member replicates (its sync source).
+    # Enable fail points. With them the lab determines from which member each member replicates (its sync source).
     "enableTestCommands": "1",
-    # A member that finds no suitable sync source looks again after 20 ms instead of a second.
+    # A member that finds no member to replicate from tries again after 20 ms. MongoDB's default is a second.
     "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
     # mongod's periodic diagnostic data would add noise to the measurement.
     "diagnosticDataCollectionEnabled": "false",
@@ -96,11 +96,11 @@ def roles_text(nodes: int) -> str:
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
-# A round trip up to this is "near": no delay is added, since the path over a router takes less time anyway
-# (docs/labs.md).
+# Nodes whose round-trip time is at most this are near. Their links get no delay, because the path over a router takes
+# less time anyway (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node in cores, except during slices (measured windows): while its replica set forms and while it
-#: is prepared for a slice.
+#: The CPU share of a node, in cores, outside of slices (measured windows): while its replica set forms, and while it is
+#: prepared for a slice.
 WHOLE_CPU = 1.0
 
 
@@ -108,8 +108,8 @@ WHOLE_CPU = 1.0
 class Distances:
     """The distances in a replica set, as round-trip times in ms.
 
-    `round_trip_ms` is the time between any two nodes. One node of the set, the far node, may be further away:
-    `far_member_ms` is added to the time between the far node and any other.
+    `round_trip_ms` is the time between any two nodes. One node, the far node, may be further away. The time between it
+    and any other node is `round_trip_ms` + `far_member_ms`.
     """
 
     round_trip_ms: float
@@ -220,9 +220,9 @@ class Nodes(Topology):
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Measure all configured round trips, before anything else uses the links.
+        """Measure the round trips of all distances, before anything else uses the links.
 
-        If several sets have the same round-trip times, these are measured in only one set.
+        If several sets have the same distances, measure them in one of these sets only.
         """
         measured_distances: set[Distances] = set()
         for group in self._groups:
@@ -263,9 +263,9 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The heartbeat interval of a node is this number of ms times the number of other members of its replica set: two
-# seconds in a set of fifteen, and less in smaller sets. A node sends one heartbeat to each other member in an interval,
-# so in sets of all sizes it sends the same number of heartbeats a second.
+# A node's heartbeat interval is this number of ms times the number of other members: two seconds in a set of fifteen,
+# less in smaller sets. In each interval a node sends one heartbeat to every other member, so it sends the same number
+# of heartbeats a second in sets of all sizes.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
 #: If there are more records than this, the data is dropped before the next slice (measured window). A record takes
 #: about 1 kB on each member.
@@ -376,8 +376,7 @@ class ReplicationLab(LabService):
     def arrange(self, arm: PlannedArm) -> None:
         """Give the arm's replica set the round-trip times, sync sources and CPU shares that the arm requires.
 
-        If this fails, the run goes on: `judge` reports the error, and only the next slice (measured window) is
-        discarded.
+        A failure does not end the run. `judge` reports it, and the next slice (measured window) is discarded.
         """
         settings = ArmLabSettings.from_arm(arm)
         self._measured = settings.nodes
@@ -516,7 +515,7 @@ def service(plan: Plan) -> Service:
 
 def _group(plan: Plan, nodes: int) -> Group:
     roles = member_roles(nodes)
-    # The last electable member is the far node. The round-trip time between any two of the others is the same.
+    # The far node is the last member that can be elected. All other nodes are equally far from each other.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)

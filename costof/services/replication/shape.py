@@ -237,7 +237,7 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Timeout in seconds for each step of the preparation, such as electing a primary or changing the sync tree.
+#: Timeout in seconds for each step that prepares a replica set, such as electing a primary or changing the sync tree.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
@@ -318,7 +318,7 @@ class ShapedSet:
         return SetReading(members, ended | unread, self._names, at)
 
     def _state_prefix(self, name: str, readable: Collection[str]) -> str:
-        """Return the state of an unreadable member, such as 'in STARTUP2, ', as a readable member reports it.
+        """Return the state of a member that cannot be read, such as 'in STARTUP2, ', as another member reports it.
 
         Return '' if no other member answers. A member cannot be read, for example, during its initial sync, because it
         does not have the database's users yet.

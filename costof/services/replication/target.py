@@ -73,8 +73,8 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # operations=0 leaves out the bytes that the primary sent. They could be read only from the other members, to
-        # which the run does not connect.
+        # With operations=0, the figures lack the bytes that the primary sent: only the other members know them, and the
+        # run does not connect to these.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

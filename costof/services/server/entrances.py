@@ -17,18 +17,18 @@ from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.study.arms import PlannedArm
 
-#: The number of ports that are reserved for the entrances (tunnels, poolers or proxies) of one kind in front of one
-#: server.
+#: The number of ports that are reserved in front of each server for one kind of entrances (tunnels, poolers or
+#: proxies).
 PORTS = 100
 
 
 @dataclass(frozen=True)
 class Site:
-    """What the programs in front of a server must know about it: its lab, the network, and the server's arms.
+    """What the programs in front of a server must know: the server's lab, network and arms (measured variants).
 
     `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance
     (round-trip time), such as 'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the
-    first slice (measured window). `number` is 1 for the lab's first server, 2 for the second.
+    first slice (measured window), such as 'rsa-2048'. `number` is 1 for the lab's first server, 2 for the second.
     """
 
     lab: Lab
@@ -40,13 +40,16 @@ class Site:
     number: int = 1
 
     def name(self, program: str) -> str:
-        """Return a name for a program's process in front of this server that is unique in the lab: 'ssh' or 'ssh-2'."""
+        """Return a name for a program's process in front of this server: 'ssh', or 'ssh-2' for the second server.
+
+        The name is unique in the lab.
+        """
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first port for entrances (tunnels, poolers or proxies) of one kind in front of this server.
+        """Return the first port for one kind of entrances (tunnels, poolers or proxies) in front of this server.
 
-        For the lab's first server, this is `first`. Each further server has the next `PORTS` ports.
+        It is `first` for the lab's first server, `first` + `PORTS` for the second, and so on.
         """
         return first + PORTS * (self.number - 1)
 
@@ -58,8 +61,8 @@ class Entrances(ABC):
     it fail.
     """
 
-    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm (measured variant) asks for an entrance (tunnel,
-    #: pooler or proxy) of this kind.
+    #: The key in `ArmSettings.lab` by which an arm (measured variant) requires an entrance of this kind, such as
+    #: 'tunnel'.
     setting: ClassVar[str]
     #: Whether clients must run on another host than the server, even if they are near the server. This is so for
     #: entrances with a program at both ends of the connection, such as a pair of sidecars.
@@ -67,8 +70,8 @@ class Entrances(ABC):
     #: The roles (names under which reports list the CPU time) of the entrances' processes. If such a process ends, only
     #: the arms that need it fail, and not the run.
     roles: frozenset[str]
-    #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server then gets plain
-    #: connections.
+    #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server's own connections are
+    #: then plain.
     end_tls: bool = False
 
     @abstractmethod
@@ -140,7 +143,7 @@ class Entrances(ABC):
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return the seconds for which tunnels, poolers or proxies were throttled, having used up their CPU share.
+        """Return for how many seconds tunnels, poolers or proxies were stopped for having used up their CPU share.
 
         The keys are the roles of their processes, such as 'stunnel'.
         """

@@ -1,8 +1,8 @@
 """The lab of a database server or similar program. Its clients are near or far, and connect directly or via a proxy.
 
-Usually all arms (measured variants) use one server. If some arms need another server configuration (`lab.server` in a
-level), there is one server for each configuration, and one more for the identical copy of the control. Each server has
-its own data.
+Usually all arms (measured variants) use one server. Some arms may need another configuration of the server
+(`lab.server` in a level). There is then one server for each configuration, and one more for the identical copy of the
+control. Each server has its own data.
 """
 
 from __future__ import annotations
@@ -99,15 +99,15 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's identical copy, which shows chance differences, gets its own
-        # server too. If control and copy shared one, the later of them would find warm caches and no writes in the
-        # background. It would then be faster than the arms that have a server of their own.
+        # If arms need different servers, the control's identical copy gets its own server too. Otherwise control and
+        # copy would share one: whichever is measured later would find warm caches, and would seem faster than arms with
+        # a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to a pair that identifies its server: the server's configuration, and whether the server is for
-        #: a control's identical copy.
+        #: Maps each arm to what distinguishes its server from others: the server's configuration, and whether the
+        #: server belongs to the identical copy of the control.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The different pairs in `_server_of`, one for each server. The first is that of the first control (arm without
-        #: the protection).
+        #: The different values in `_server_of`, one for each server. The first is that of the first control (arm
+        #: without the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
@@ -272,7 +272,7 @@ class ServerLab(LabService):
         return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
-        # Count only the server of the current arm, because the others do nothing for this arm.
+        # Leave out the servers of other arms, because they do nothing for the current arm.
         others = {name for each in self._servers if each is not self._current for name in each.processes}
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | merged(each.cpu_seconds() for each in self._entrances)
@@ -347,9 +347,9 @@ def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
     """Return the kinds of key, such as 'rsa-2048', for which the server needs certificates.
 
-    The server uses the first kind while the arms are verified. If the arms need several kinds, the first kind is
-    `DEFAULT_KEY`, which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key,
-    and an ECDSA key does not work with old cipher suites.
+    The server uses the first kind while the arms are verified. If the arms need several kinds, this is `DEFAULT_KEY`,
+    which the clients of all arms accept. They may not accept other kinds: only some arms allow a weak key, and an ECDSA
+    key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

@@ -331,8 +331,8 @@ class Pairs(Entrances):
 def missing(settings: SidecarSettings, increases: list[PassageCounters], answer: SliceAnswer) -> str | None:
     """Return an error text if not all traffic of a slice went through the arm's sidecars; None if it did.
 
-    The sidecars must have counted all requests or connections of the slice (measured window), and their TLS handshakes.
-    `increases` are the increases of the counters during the slice, first at the server's sidecar. With `http`,
+    Each sidecar must have counted all requests or connections of the slice (measured window), and their TLS handshakes.
+    `increases` has the increase of each sidecar's counters during the slice, the server's sidecar first. With `http`,
     handshakes are not checked, because sidecars that forward requests keep their connections open.
     """
     connect = answer.phases.get("connect")

@@ -34,8 +34,8 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: With a pool, the server should count no new session in a slice (measured window). A few are permitted: clients of an
-#: earlier arm may have opened and abandoned sessions that the server counts only now.
+#: The server should count no new session in a slice (measured window) of an arm with a pool. This many are permitted,
+#: because it may count abandoned sessions of an earlier arm's clients late.
 STRAY_SESSIONS = 4
 
 

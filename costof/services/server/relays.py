@@ -14,14 +14,14 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window), according
-#: to the relay's own counters.
+#: The name of a result: the mean delay in ms that the relay added to a request in a slice (measured window). The relay
+#: itself measures it.
 HELD = "held"
 
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The delays ("paid") that the relay has added to the requests of an arm (variant) since the lab started."""
+    """The total of the delays that the relay has added to an arm's requests since the lab started."""
 
     paid: Paid
 
@@ -44,8 +44,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # The relay can imitate a cache that becomes warm (`warming`). A control and its identical copy (which shows
-        # chance differences) share this state, as they would share the caches of a real server.
+        # A control and its identical copy have the same state of the simulated cache (`warming`), because on a real
+        # server they would share its caches.
         owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}

@@ -28,8 +28,8 @@ def offers(level: Level, access: Access) -> bool:
 def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
     """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
-    The function connects to the target to find out. If `connect` is false, it instead returns all levels that some
-    targets cannot offer. Raises the errors of `TargetServer.reach`.
+    The function connects to the target to find out. With `connect` false it does not connect, and returns all levels
+    that some targets cannot offer. Raises the errors of `TargetServer.reach`.
     """
     levels = {
         name: level.target

@@ -59,7 +59,7 @@ class MongodbDatabase(Database):
         self.shown = shown(self._parts, self._parsed).partition("?")[0]
         self._options: dict[str, Any] = {name.lower(): value for name, value in self._parsed["options"].items()}
         named = self._parsed["database"]
-        # Like YCSB, never write records into the database of user accounts.
+        # The database `admin` holds the user accounts. Like YCSB, never write records into it.
         fallback = properties.get("mongodb.database", DEFAULT_DATABASE)
         self._database = named if named and named != "admin" else fallback
         self._write_concern = self._concern(properties)
@@ -116,7 +116,8 @@ class MongodbDatabase(Database):
         if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
             raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
         if journaled or not (text is None or text == "majority" or text.isdigit()):
-            # Raise an error instead of using another write concern: the user would get the cost of another durability.
+            # Raise an error instead of using another write concern, with which the user would measure the cost of
+            # another durability.
             raise CostofError(
                 ErrorText.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )

@@ -26,9 +26,10 @@ Place = str | tuple[str, ...]
 #: A regular expression for a decimal number such as '12.5' or '1e-3', with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: Matches a line up to its first '{' or '[', where JSON may begin. Log lines may contain these brackets too.
+#: Matches the beginning of a line up to its first '{' or '[', where a JSON document may begin. Log lines may contain
+#: these brackets too, so parsing from there may fail.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Limits the search for JSON: all failed attempts together may read at most this many times the length of the output.
+#: Limits failed attempts to parse JSON: together they may read at most this many times the length of the output.
 #: Without a limit, an output with many brackets could take minutes.
 _ATTEMPTS = 20
 
@@ -41,10 +42,11 @@ class UnreadableError(ValueError):
 class Figure:
     """A number in the report of a program.
 
-    `unit` is 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is. `headline`
-    marks the figures that answer the study's question. `at` is the figure's place in the report; it is empty if the
-    reader computes the figure. `printed_unit` is the unit in the program's report if it differs from `unit`. If the
-    unit varies between reports, the group `unit` of the regular expression `at` matches it.
+    - `unit`: 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is.
+    - `headline`: whether the figure answers the study's question.
+    - `at`: the figure's place in the report; empty if the reader computes the figure.
+    - `printed_unit`: the unit in the report, if it differs from `unit`. If the unit varies between reports, the group
+      `unit` of the regular expression `at` matches it.
     """
 
     label: str
@@ -96,17 +98,18 @@ class Report:
 
 @dataclass(frozen=True)
 class Reader:
-    """The parser for the report of one program.
+    """The parser for the reports of one program.
 
     `figures` are all figures that a report can have. `report` builds a `Report` from the program's text or JSON
-    document and from the figures that `figures_at` found in it. `hint` names the options with which the program writes
-    its report, such as '--json-out-file {output}'.
+    document, and from the figures that `figures_at` has found in it. `hint` names the options that make the program
+    write its report, such as '--json-out-file {output}'.
 
-    A text report begins at a line that matches the regular expression `begins`, and has exactly one line that begins
-    with the text `line`. A JSON report has one of `keys` at its top level.
+    For reports in text form, `begins` is a regular expression for a report's first line. `line` is the beginning of a
+    line that each complete report has exactly once. For JSON, `keys` are keys of which a report has at least one at its
+    top level.
 
     `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if it can.
-    `statuses` has the exit statuses other than 0 after which the report is still complete, each with its meaning.
+    `statuses` has the exit statuses other than 0 after which a report is still complete, each with its meaning.
     """
 
     program: str
@@ -151,8 +154,8 @@ def reader(name: str) -> Reader:
 def last_text(output: str, first_line: str, line: str) -> str:
     """Return the last complete report in a text.
 
-    A report begins at a line that matches the regular expression `first_line`. It is complete if it has a line that
-    begins with `line`. Raises `UnreadableError` if no report is complete, or if one has several such lines.
+    `first_line` is a regular expression for a report's first line. `line` is the beginning of a line that each complete
+    report has exactly once. Raises `UnreadableError` if no report is complete, or if one has several such lines.
     """
     starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
     for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):

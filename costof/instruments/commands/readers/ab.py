@@ -14,7 +14,8 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
-    # ab prints two such lines. The second, "across all concurrent requests", is only the inverse of the rate.
+    # ab prints two lines with this beginning. The second one, "across all concurrent requests", is only the inverse of
+    # the rate.
     "latency_ms": Figure(
         "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} .ms. \(mean\)"
     ),
