@@ -161,7 +161,7 @@ def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: 
     assert SECRET not in error["detail"]
 
 
-def test_running_command_is_ended_when_the_actor_of_its_host_ends(host: HostActor, tmp_path: Path) -> None:
+def test_measured_command_is_ended_when_the_ray_actor_of_its_host_ends(host: HostActor, tmp_path: Path) -> None:
     started = tmp_path / "started"
     handed(host, plan_of(f"echo $$ > {started}; sleep 1000"))
     process = host._process

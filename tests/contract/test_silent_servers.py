@@ -93,7 +93,7 @@ def ready_arms(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
         return {arm.name: arm for arm in instrument.plan(plan).arms}
 
 
-def test_engine_names_the_step_that_times_out_in_every_protocol(ports: dict[tuple[str, str], int]) -> None:
+def test_timeout_error_of_the_engine_names_the_step_for_every_protocol(ports: dict[tuple[str, str], int]) -> None:
     arms = [
         Arm(
             name=f"{scheme} {transport.kind}",

@@ -22,7 +22,7 @@ def plans(study: Study) -> Iterator[Plan]:
     return (resolve(study, Options(profile=profile)) for profile in study.profiles)
 
 
-def test_sections_of_the_report_accept_their_settings_in_each_study(study: Study) -> None:
+def test_each_study_has_valid_settings_for_the_sections_of_its_report(study: Study) -> None:
     check(study)
 
 

@@ -124,7 +124,7 @@ def test_rate_measured_by_a_load_generator_is_within_a_factor_of_ten_of_the_engi
 
 
 @pytest.mark.slow
-def test_report_has_the_costs_of_all_arms_except_the_one_that_pgbench_cannot_measure(
+def test_report_lacks_costs_only_for_the_arm_that_pgbench_cannot_measure(
     tmp_path: Path,
 ) -> None:
     needs("pgbench")

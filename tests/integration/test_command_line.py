@@ -55,7 +55,7 @@ def test_invalid_input_is_refused_in_one_line_and_writes_nothing(
         (["run", "mongodb-tls", "--out", "/proc/costof/run"], 1, "costof: cannot write to /proc/costof/run"),
     ],
 )
-def test_failing_command_prints_one_line_on_standard_error(
+def test_failing_subcommand_of_costof_prints_one_line_on_standard_error(
     tmp_path: Path, arguments: list[str], status: int, line: str
 ) -> None:
     done = costof(*arguments, cwd=tmp_path)

@@ -208,7 +208,7 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
         pytest.param(signal.SIGKILL, STUBBORN, id="kill-9"),
     ],
 )
-def test_levels_are_undone_and_processes_end_after_every_signal_that_ends_a_run(
+def test_run_ended_by_any_signal_undoes_its_levels_and_leaves_no_process(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"

@@ -154,7 +154,7 @@ def test_alias_does_not_bypass_the_check_that_a_column_is_encrypted(site: Site) 
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
+def test_replayed_query_result_of_another_session_is_rejected(site: Site, number: int) -> None:
     """Both sessions send the same statement at the same position, through the same gateway and account."""
     recorded: list[bytes] = []
 

@@ -226,7 +226,7 @@ def test_gateway_rejects_every_attack(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_gateway_refuses_no_statement_of_accounts_that_get_plaintext(shop: Shop) -> None:
+def test_gateway_passes_every_statement_of_accounts_that_get_plaintext(shop: Shop) -> None:
     with shop.connect(USER) as connection:
         code, words = refusal(connection, "SELECT name INTO OUTFILE '/no/such/folder' FROM people")
         assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"
@@ -306,7 +306,7 @@ def address_in(ready: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
+def test_new_column_is_encrypted_until_the_gateway_rereads_the_list_of_columns(shop: Shop, lab: Lab) -> None:
     """The gateway rereads the list of columns every second here. It encrypts columns that it does not know."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
     rules = RULES + PEOPLE + approval("SELECT town FROM late")

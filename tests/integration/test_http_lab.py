@@ -114,7 +114,7 @@ def test_program_that_ends_tls_shows_a_certificate_with_the_key_type_of_the_arm(
     assert len(seen) == 2 * 3 * 2
 
 
-def test_only_arms_with_a_cipher_suite_that_openssl_lacks_fail(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_arms_fail_only_if_openssl_lacks_their_cipher_suite(lab: HttpLab, arms: list[PlannedArm]) -> None:
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:

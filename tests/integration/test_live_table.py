@@ -59,7 +59,7 @@ def times_on(screen: str, text: str) -> int:
     return sum(text in line for line in screen.splitlines())
 
 
-def test_live_table_is_redrawn_in_place_and_followed_by_the_answer(tmp_path: Path) -> None:
+def test_live_table_is_redrawn_in_place_and_followed_by_the_short_answer(tmp_path: Path) -> None:
     with replayed(tmp_path) as run:
         screen = run.rounds(1)
         assert "no figures before the second round" in screen
@@ -128,7 +128,7 @@ def test_live_table_has_colours_unless_no_color_is_set(tmp_path: Path, variable:
         assert (COLOUR.search(run.window.screen("-e")) is not None) == is_coloured
 
 
-def test_interrupted_command_reports_as_many_rounds_as_the_live_table_showed(tmp_path: Path) -> None:
+def test_interrupted_run_prints_at_a_terminal_that_complete_rounds_are_kept(tmp_path: Path) -> None:
     with terminal([*COSTOF, *ENDLESS, "--out", "run"], tmp_path) as window:
         window.wait_for("95 % interval")
         window.press("C-c")
@@ -138,7 +138,7 @@ def test_interrupted_command_reports_as_many_rounds_as_the_live_table_showed(tmp
         assert window.shows_cursor
 
 
-def test_json_lines_end_with_the_answer_or_the_error(tmp_path: Path) -> None:
+def test_last_json_line_is_the_answer_event_or_the_error_event(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "2", "--seconds", "0.01", "--limit", "time", "+10%", "true", "sleep 0.001"]
     ended = costof(*arguments, "--json-lines", "--out", "run", cwd=tmp_path, FORCE_COLOR="1")
     events = [EVENT.validate_json(line) for line in ended.out.splitlines()]

@@ -72,7 +72,7 @@ def test_memory_already_recorded_in_the_ledger_is_not_measured_again(tmp_path: P
 
 
 @pytest.mark.slow
-def test_memory_of_a_users_server_is_read_by_the_users_command(lab: Lab, tmp_path: Path) -> None:
+def test_option_server_memory_is_used_to_read_the_memory_of_a_users_server(lab: Lab, tmp_path: Path) -> None:
     with users_redis(lab) as server:
         (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
         options = ["--target", server.url(), "--tls-ca", str(server.ca_file), "--allow-plain", "--rounds", "2"]

@@ -40,7 +40,7 @@ def target(server: MariadbServer, url: str | None = None) -> TargetService[Sysbe
     return service
 
 
-def test_account_that_requires_tls_fails_only_the_plain_arms(server: MariadbServer) -> None:
+def test_only_plain_arms_fail_if_the_mysql_account_requires_tls(server: MariadbServer) -> None:
     server.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
     try:
         with target(server) as service, Engines(small(), service) as engines:

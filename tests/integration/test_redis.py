@@ -246,7 +246,7 @@ def test_redis_resumes_tls_sessions_and_can_change_its_certificate_key(server: R
         server.show_key("rsa-2048")
 
 
-def test_read_without_permission_in_redis_has_error_class_authentication(server: RunningServer) -> None:
+def test_redis_read_without_permission_has_error_class_authentication(server: RunningServer) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

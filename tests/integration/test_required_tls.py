@@ -65,7 +65,7 @@ def begins(sent: bytes, expected: bytes) -> bool:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MONGODB, BY_URL["mongodb"], strict=True)))
-def test_mongodb_without_tls_receives_only_a_tls_handshake(
+def test_only_a_tls_handshake_is_sent_to_mongodb_without_tls_if_tls_is_required(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     options = [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -89,7 +89,7 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MYSQL, BY_URL["mysql"], strict=True)))
-def test_mysql_server_without_tls_receives_nothing(
+def test_nothing_is_sent_to_a_mysql_server_without_tls_if_tls_is_required(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     server, options = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]

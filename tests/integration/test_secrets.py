@@ -100,7 +100,7 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
 
 #: Characters that separate parts of a URL. tests/unit/programs/test_connections.py tests other special characters.
 @pytest.mark.parametrize(("signs", "written"), [("@:/", str), ("?#% +", str), ("@:/?#%密", quote_plus)])
-def test_failing_command_never_prints_the_password(
+def test_failing_subcommand_of_costof_never_prints_the_password(
     mariadb: MariadbServer,
     mongod: Standalone,
     tmp_path: Path,

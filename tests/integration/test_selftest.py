@@ -40,7 +40,7 @@ def test_known_costs_of_the_selftest_are_the_delays_that_the_relay_adds(tmp_path
 
 
 @pytest.mark.slow
-def test_selftest_gives_an_answer_to_a_user_without_root_rights() -> None:
+def test_user_without_root_rights_can_run_costof_selftest() -> None:
     with folder_of_ordinary_user() as folder:
         argv = [*ordinary_user(forbidden=True), *COSTOF, "selftest", "--budget", "10s", "--json"]
         done = subprocess.run(

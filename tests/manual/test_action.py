@@ -48,7 +48,7 @@ def step(folder: Path, *arguments: str) -> tuple[int, str]:
     [("+1s", 3, 0, True), ("no limit", 2, 2, False)],
     ids=["too few rounds for a limit", "wrong usage"],
 )
-def test_github_action_fails_on_wrong_usage_but_only_warns_of_a_partial_answer(
+def test_github_action_fails_on_wrong_usage_but_only_warns_of_an_undecided_limit(
     limit: str, status: int, ends: int, warns: bool, tmp_path: Path
 ) -> None:
     ended, output = step(tmp_path, "--rounds", "2", "--limit", "time", limit)

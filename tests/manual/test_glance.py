@@ -29,14 +29,14 @@ def pooling() -> Result:
     return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
 
-def test_answer_begins_with_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
+def test_study_page_names_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
     assert helps(pooling).startswith(capital(encrypted.label))
     assert unencrypted.label not in helps(pooling)
 
 
-def test_answer_without_mitigations_links_to_a_study_of_mitigations_on_the_same_server(pooling: Result) -> None:
+def test_study_page_without_mitigations_links_to_a_study_of_mitigations_on_the_same_server(pooling: Result) -> None:
     result = result_of(TLS)
     assert server(result) == server(pooling)
     text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))
@@ -44,7 +44,7 @@ def test_answer_without_mitigations_links_to_a_study_of_mitigations_on_the_same_
     assert "- **Published:** **" in text
 
 
-def test_first_page_has_the_short_answer_of_each_study(pooling: Result) -> None:
+def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
     result = result_of(TLS)
     for each in (result, pooling):
         assert f"(studies/{each.study}.md)** {cost(each)}".replace("\xa0", " ") in overview([result, pooling])

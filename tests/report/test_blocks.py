@@ -93,7 +93,7 @@ def test_terminal_without_unicode_gets_ascii() -> None:
     assert re.search(r"3\.\d+x", text)
 
 
-def test_report_says_that_a_run_is_partial_before_it_gives_the_answer() -> None:
+def test_report_says_that_a_run_is_partial_before_it_states_costs() -> None:
     text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
     assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
@@ -191,7 +191,7 @@ def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
 
 
-def test_answer_says_why_an_effect_whose_interval_excludes_0_is_unresolved() -> None:
+def test_report_says_why_an_effect_is_unresolved_although_its_interval_excludes_0() -> None:
     why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False)
     ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
     difference = Estimate(value=0.5, low=0.2, high=0.8, rounds=10)
@@ -254,7 +254,7 @@ def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire()
     assert "share unresolved" in sentence
 
 
-def test_answer_of_a_run_with_too_few_rounds_says_only_that_its_budget_was_too_short() -> None:
+def test_report_summary_of_a_run_with_too_few_rounds_says_only_that_the_budget_was_too_short() -> None:
     (sentence,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
     assert sentence.text.startswith("Only 3 rounds fitted into the budget; an answer needs at least 5. Measure for ")
     plan = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})

@@ -123,7 +123,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written
 
 
-def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
+def test_calculator_of_a_run_at_a_load_begins_with_the_key_figures_of_the_report(
     chromium: Browser, path_at_load: Path
 ) -> None:
     """Regression: the figures were those at the measured distance, and the servers' cores included the client's."""

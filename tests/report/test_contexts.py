@@ -69,7 +69,7 @@ def test_figures_from_the_literature_are_shown_only_with_their_arm_and_distance(
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
-def test_answer_about_many_protections_names_only_the_most_expensive_and_the_cheapest() -> None:
+def test_report_summary_of_many_protections_names_only_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
     assert "calculated for 100 new connections a second with 10 operations each" in service
     assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections: it ")
@@ -89,7 +89,7 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
 
 
-def test_answer_says_which_metrics_have_no_cost_and_how_many_effects_are_unresolved() -> None:
+def test_report_says_which_metrics_have_no_cost_and_how_many_effects_are_unresolved() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
     assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."
@@ -97,7 +97,7 @@ def test_answer_says_which_metrics_have_no_cost_and_how_many_effects_are_unresol
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
-def test_answer_about_one_arm_at_one_distance_has_a_single_sentence() -> None:
+def test_report_summary_of_one_arm_at_one_distance_is_a_single_sentence() -> None:
     assert not sentence_texts(mongodb().answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]

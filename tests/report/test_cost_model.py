@@ -72,13 +72,13 @@ def test_limited_bandwidth_adds_the_transmission_time_of_additional_bytes() -> N
     assert ends(costs.connection_ms) == pytest.approx((3.0, 2.9, 3.2)), "2,500 bytes at 10 Mbit/s are 2 ms"
 
 
-def test_first_operation_that_the_connection_metric_includes_is_not_counted_twice() -> None:
+def test_first_operation_is_not_counted_twice_if_the_connection_metric_includes_it() -> None:
     load = Load(40, operations=1)
     assert added(tls(inside=1), load).request_ms == added(tls(inside=1), load).connection_ms
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
 
 
-def test_connection_cost_includes_the_first_operation_only_if_its_metric_does() -> None:
+def test_connection_cost_includes_the_first_operation_only_if_the_connection_metric_does() -> None:
     for result, inside in ((transport(), 0), (mongodb(), 1)):
         assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {inside}
 

@@ -129,7 +129,7 @@ BENCHER = {
 }
 
 
-def test_bencher_export_conforms_to_its_schema_and_has_the_figures_of_the_answer(
+def test_bencher_export_conforms_to_its_schema_and_has_the_figures_of_the_report(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     written = json.loads(exported(ledger, "bencher", tmp_path / "run.json").read_text())

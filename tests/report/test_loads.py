@@ -35,7 +35,7 @@ from tests.truths.at_load import Growing, Saturated
         ),
     ],
 )
-def test_answer_about_a_load_on_pooled_connections_names_their_number_and_think_time(
+def test_report_on_a_load_with_pooled_connections_states_their_number_and_think_time(
     load: RequestedLoad, start: str
 ) -> None:
     (answer,) = [sentence.text for sentence in at_load(load=load).answer if start in sentence.text]
@@ -62,7 +62,7 @@ def test_arm_is_not_called_overloaded_if_fewer_clients_than_planned_arrive() -> 
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 
-def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
+def test_overloaded_arm_has_no_costs_and_limits_on_its_costs_are_undecided() -> None:
     result = at_load(0.5)
     assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
     assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
@@ -86,7 +86,7 @@ def test_load_that_needs_the_whole_machine_is_reported_as_too_high() -> None:
     assert {each.label for each in result.sections.checks if not each.passed} == {"load not carried"}
 
 
-def test_answer_on_a_busy_machine_begins_with_a_warning() -> None:
+def test_verdict_of_a_run_on_a_busy_machine_begins_with_a_warning() -> None:
     result = at_load(load=RequestedLoad("430/s", "20"))
     warning, costs = spaced(result.summary.verdict).split(". ", 1)
     assert warning == (

@@ -102,7 +102,7 @@ def figures(result: Result) -> list[str]:
     return [spaced(text) for key in keys for text in (key.added, key.interval, key.whole_label) if text]
 
 
-def test_markdown_copied_from_the_page_has_the_answer(page: Page) -> None:
+def test_markdown_copied_from_the_page_has_the_summary_of_the_report(page: Page) -> None:
     page.locator('.bar a[href="#pass-on"]').click()
     page.locator("#copy-markdown").click()
     page.locator("#pass-on-status", has_text="Copied.").wait_for()
@@ -113,7 +113,7 @@ def test_markdown_copied_from_the_page_has_the_answer(page: Page) -> None:
     assert result.command in copied
 
 
-def test_picture_for_sharing_has_the_answer_and_is_saved_as_svg_or_png(page: Page, tmp_path: Path) -> None:
+def test_picture_for_sharing_shows_the_key_figures_and_can_be_saved_as_svg_or_png(page: Page, tmp_path: Path) -> None:
     page.locator('.bar a[href="#pass-on"]').click()
     with page.expect_download() as download:
         page.locator("#card-svg").click()
@@ -133,7 +133,7 @@ def test_picture_for_sharing_has_the_answer_and_is_saved_as_svg_or_png(page: Pag
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_printed_page_has_the_answer_on_its_first_sheet(chromium: Browser, path: Path) -> None:
+def test_printed_page_has_the_summary_of_the_report_on_its_first_sheet(chromium: Browser, path: Path) -> None:
     # The printable part of an A4 page, in CSS pixels.
     with opened(chromium, path, **size(688, 1024), color_scheme="dark") as page:
         page.emulate_media(media="print")

@@ -79,7 +79,7 @@ def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes()
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_gives_the_interval_without_the_round_that_dominates_a_mean() -> None:
+def test_summary_also_has_the_interval_without_the_round_that_dominates_a_mean() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (

@@ -84,9 +84,7 @@ def sweep(
     return analyse(ledger)
 
 
-def test_measured_capacity_of_each_server_equals_the_capacity_computed_for_its_queue(
-    server: Access, tmp_path: Path
-) -> None:
+def test_measured_capacity_of_each_server_equals_its_computed_capacity(server: Access, tmp_path: Path) -> None:
     # A busy machine may disturb a run so much that it finds no capacities. Then another run is made.
     runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
     effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
@@ -155,7 +153,7 @@ def test_equal_capacities_of_two_commands_have_the_verdict_no_difference(tmp_pat
     assert effect.verdict is Verdict.NO_DIFFERENCE
 
 
-def test_measured_capacity_of_each_command_equals_the_capacity_computed_for_its_queue(tmp_path: Path) -> None:
+def test_measured_capacity_of_each_command_equals_its_computed_capacity(tmp_path: Path) -> None:
     (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT).effects
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
     assert effect.control_value == pytest.approx(plain, rel=0.05)
@@ -170,7 +168,9 @@ def test_report_names_a_load_that_a_command_cannot_carry(tmp_path: Path) -> None
     assert effects == {"slow", "slow@load-300"}
 
 
-def test_report_says_if_a_server_keeps_the_latency_limit_over_the_whole_range(server: Access, tmp_path: Path) -> None:
+def test_report_says_if_a_server_keeps_the_latency_limit_at_every_load_of_the_range(
+    server: Access, tmp_path: Path
+) -> None:
     result = sweep(server, tmp_path, "20/s..60/s", limit_seconds=5, rounds=3)
     assert not [each for each in result.effects if each.metric == CAPACITY]
     assert "even at 60 requests a second: raise the upper end of --load" in result.summary.verdict

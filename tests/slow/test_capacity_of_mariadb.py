@@ -33,7 +33,7 @@ ENTRANCE = 3307
 ATTEMPTS = 3
 
 
-def test_measured_capacities_of_a_database_equal_the_capacities_computed_for_its_queues(tmp_path: Path) -> None:
+def test_measured_capacity_with_and_without_tls_equals_the_computed_capacity(tmp_path: Path) -> None:
     with Lab() as lab, users_mariadb(lab) as server:
         arguments = [server.address, str(ENTRANCE), str(server.port), str(PLAIN), str(TLS)]
         lab.spawn("relay", "relay", [sys.executable, "-m", queue_relay.__name__, *arguments])

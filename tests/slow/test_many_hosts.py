@@ -254,7 +254,7 @@ def test_host_with_another_python_version_is_rejected(cluster: Cluster) -> None:
     assert "Python 3.13.0" in output
 
 
-def test_host_without_costof_can_run_the_engine_but_not_commands(
+def test_host_without_costof_runs_the_engine_but_cannot_measure_commands(
     cluster: Cluster, server: RunningServer, long_study: Path
 ) -> None:
     bare, sources = cluster.nodes["load-3"], str(ROOT / "costof")
@@ -302,7 +302,9 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: RunningSe
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server: RunningServer) -> None:
+def test_costof_versus_measures_on_hosts_and_leaves_no_process_if_it_is_killed(
+    cluster: Cluster, server: RunningServer
+) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
     line = f"redis-benchmark --csv -t get -h {server.address} --user open -a none -n 400 -c"
@@ -385,7 +387,7 @@ def test_error_names_a_host_that_does_not_answer(cluster: Cluster, server: Runni
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_run_continues_without_a_dead_host_if_enough_remain(
+def test_run_continues_without_a_dead_host_if_enough_hosts_remain(
     cluster: Cluster, server: RunningServer, study: Path
 ) -> None:
     with running(cluster, server, "died", study, "--rounds", "50", "--hosts-least", "2") as run:

@@ -46,7 +46,7 @@ fn plain_mysql_query_and_write_allocate_nothing() {
 
 /// The test covers answers with a column that a gateway encrypted, and answers without one.
 #[test]
-fn decrypted_query_allocates_nothing() {
+fn query_with_decryption_allocates_nothing() {
     for algorithm in Algorithm::ALL {
         let server = Mysql { answers: encrypted(algorithm, 3), ..Mysql::default() };
         let address = server.start();

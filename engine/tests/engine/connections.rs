@@ -78,7 +78,7 @@ fn server_without_tls_is_reported_as_tls_refused() {
 }
 
 #[test]
-fn invalid_answer_is_a_protocol_error() {
+fn invalid_server_response_is_a_protocol_error() {
     assert_eq!(plain_error(Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::Protocol);
     assert_eq!(plain_error(Behaviour::Response(b"\xff\xff\xff\x7f")), Class::Protocol);
     assert_eq!(plain_error(Behaviour::Response(&[0; 64])), Class::Protocol);

@@ -116,7 +116,7 @@ fn every_authentication_method_works_through_the_gateway_with_and_without_tls() 
 }
 
 #[test]
-fn server_with_untrusted_certificate_is_not_used() {
+fn gateway_refuses_a_server_with_an_untrusted_certificate() {
     let authority = Authority::new();
     let file = authority.identity("127.0.0.1", VALID).file("gateway-other");
     let acceptor = server::acceptor(&Authority::new().identity("127.0.0.1", VALID), None);

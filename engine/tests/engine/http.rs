@@ -535,7 +535,7 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
 }
 
 #[test]
-fn rate_of_a_slice_is_rejected_unless_it_is_positive_and_replaces_a_pace() {
+fn rate_of_a_slice_must_be_positive_and_needs_a_workload_with_a_pace() {
     for (field, pace) in [("per_second", true), ("give_up_ms", true), ("per_second", false), ("give_up_ms", false)] {
         let server = Http::start(Response::Bytes(OK));
         let mut engine = Engine::start();

@@ -31,7 +31,7 @@ print("\\n" + " ".join(sys.modules))
     [(["--help"], set()), (["list"], set()), (["ab", "-n", "1", "http://127.0.0.1:1/"], AB_IMPORTS)],
     ids=["help", "list", "ab"],
 )
-def test_fast_commands_import_no_heavy_libraries(arguments: list[str], allowed: set[str]) -> None:
+def test_fast_subcommands_of_costof_import_no_heavy_libraries(arguments: list[str], allowed: set[str]) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True)
     modules = set(done.stdout.splitlines()[-1].split())
     assert "costof.cli.main" in modules

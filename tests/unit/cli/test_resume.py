@@ -155,7 +155,7 @@ def test_resume_refuses_options_that_would_change_the_plan(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("given", [{}, {"url": URL}, {"url": SHOWN}, {"allow_plain": True, "database": "shop"}])
-def test_resume_uses_the_stored_target_options_that_are_not_given_again(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_resume_uses_stored_target_options_unless_they_are_given_again(tmp_path: Path, given: dict[str, Any]) -> None:
     ca_file = Authority(tmp_path / "ca").ca_file
     options: dict[str, Any] = {"ca_file": ca_file, "database": "shop", "server_cpu": "cat  'a  b'"}
     access = access_of(mysql_run(tmp_path, **options), password=PASSWORD, **given)

@@ -131,7 +131,9 @@ def test_login_of_a_decrypting_client_contains_a_new_nonce(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
-def test_answer_replayed_within_one_session_is_refused(connection: encrypted.Connection, cursor: type[Cursor]) -> None:
+def test_query_result_replayed_within_one_session_is_refused(
+    connection: encrypted.Connection, cursor: type[Cursor]
+) -> None:
     assert everything(connection.cursor(cursor), "sent aes-128-gcm, lengths")
     with pytest.raises(
         encrypted.EncryptionError, match=r"repeated, reordered or left out after the gateway sent them$"

@@ -65,7 +65,9 @@ def answer(nanoseconds: list[int], evidence: dict[str, object] | None = None) ->
 
 
 @given(st.lists(st.lists(st.integers(1, 10**10), max_size=8), min_size=1, max_size=4))
-def test_merged_answer_of_hosts_equals_the_answer_of_one_host_with_all_operations(parts: list[list[int]]) -> None:
+def test_slice_merged_from_several_hosts_equals_the_slice_of_one_host_with_all_operations(
+    parts: list[list[int]],
+) -> None:
     whole, together = answer([*chain(*parts)]), SliceAnswer(**merged_answer([answer(part) for part in parts]))
     assert together.operations == whole.operations
     assert together.count("http.status") == whole.count("http.status")
@@ -80,7 +82,7 @@ def test_merged_answer_of_hosts_equals_the_answer_of_one_host_with_all_operation
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_merged_answer_of_hosts_has_each_error_and_each_leftover_process_once() -> None:
+def test_slice_merged_from_several_hosts_has_each_error_and_each_leftover_process_once() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -330,7 +332,7 @@ def test_requested_rate_is_divided_among_hosts() -> None:
     assert service.commands() == ["off: run load 100", "on: run load 100"]
 
 
-def test_level_set_by_a_command_is_rejected_with_several_hosts() -> None:
+def test_study_that_sets_a_level_by_a_command_is_rejected_on_several_hosts() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')

@@ -74,7 +74,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_answer_about_saturated_workers_has_no_time_of_a_request() -> None:
+def test_report_summary_has_no_time_of_a_request_if_all_workers_are_always_busy() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:
@@ -95,7 +95,7 @@ def test_no_capacity_is_stated_if_workers_wait_for_the_origin_server() -> None:
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
 
 
-def test_answer_has_both_rate_and_time_of_a_request_if_workers_pause() -> None:
+def test_report_summary_has_both_rate_and_time_of_requests_if_workers_pause() -> None:
     result = fake_result(LOOPS, Idle())
     assert loops(result) == {}
     assert f"lowers '{RATE}' by" in findings(result)
@@ -201,7 +201,7 @@ def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None
     assert all(" 2 ms away, computed from a run " in spaced(figure.whole_label) for figure in times)
 
 
-def test_answer_says_that_a_prediction_needs_more_open_connections_than_measured() -> None:
+def test_report_says_that_a_predicted_load_needs_more_open_connections_than_were_measured() -> None:
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
     # 300 connections a second, each open for 3 + 20 round trips.
@@ -209,7 +209,7 @@ def test_answer_says_that_a_prediction_needs_more_open_connections_than_measured
     assert "connections at once; this run measured at most 96." in text
 
 
-def test_run_without_a_load_predicts_only_operations_that_do_not_queue() -> None:
+def test_report_of_a_run_without_a_load_predicts_only_operations_that_do_not_queue() -> None:
     effects = result_of("distance=us-us", TransportTruth(), RequestedLoad()).sections.predicted.effects
     names = {each.metric for each in effects}
     assert names >= {"wire.connect", "wire.query_1"}
@@ -268,7 +268,7 @@ def test_log_volume_is_given_at_the_rate_of_the_load_or_at_1000_operations_a_sec
     assert volume.per_second == [250.0]
 
 
-def test_answer_has_the_added_memory_of_a_connection_and_of_all_clients(tmp_path: Path) -> None:
+def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick", "transport=plain,tls").model_copy(update={"memory": CONNECTIONS})
     ledger = fake_run(tmp_path / "run", plan, Truth())
     refused = MemoryRecord(arm="tls", missing="the server closed the connection")

@@ -225,21 +225,21 @@ def test_published_figures_belong_to_a_single_arm() -> None:
     assert not [words for words in ("at keep_alive", "at balancer_cpu") if words in text]
 
 
-def test_answer_says_that_a_mitigation_is_unresolved() -> None:
+def test_report_says_that_the_effect_of_a_mitigation_is_unresolved() -> None:
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256").model_copy(update={"precision": None})
     texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=2).answer}
     assert "This run cannot tell what keep-alive for 100 requests a connection and an ECDSA key recover." in texts
     assert not any("No mitigation" in text for text in texts)
 
 
-def test_answer_says_that_a_mitigation_recovers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_says_that_a_mitigation_recovers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "CHEAPER", {})
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256", "keep_alive=1")
     texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=16).answer}
     assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in texts
 
 
-def test_answer_warns_of_certificates_that_are_not_verified() -> None:
+def test_report_warns_of_certificates_that_are_not_verified() -> None:
     (text,) = sentence_texts(
         fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "warning"
     )
@@ -331,7 +331,7 @@ def test_sentence_about_a_breakdown_step_agrees_with_its_interval(encrypted: Res
     assert text in " ".join(block.text for block in blocks if isinstance(block, Paragraph)).replace("\u00a0", " ")
 
 
-def test_answer_has_the_costs_of_the_gateway_and_of_the_most_expensive_encryption(encrypted: Result) -> None:
+def test_report_summary_has_the_cost_of_the_gateway_and_the_cost_of_encrypting_all_columns(encrypted: Result) -> None:
     texts = sentence_texts(encrypted.answer, "answer")
     assert not any("no gateway" in text.lower() for text in texts)
     assert any(text.startswith("The gateway's presence lowers ") and " driver (client)" in text for text in texts)
@@ -369,7 +369,7 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_answer_names_arms_whose_replication_tree_equals_the_tree_of_the_control() -> None:
+def test_report_names_arms_that_have_the_same_replication_tree_as_the_control() -> None:
     result = replicated("published")
     text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")

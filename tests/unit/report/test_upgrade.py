@@ -53,7 +53,7 @@ def test_simulated_change_between_versions_is_detected_only_in_the_changed_metri
         assert changes["wire.connect_and_first_query", arm].verdict is not Verdict.COSTS
 
 
-def test_answer_names_both_versions_and_the_arm(result: Result) -> None:
+def test_report_summary_of_an_upgrade_names_both_versions_and_the_arm(result: Result) -> None:
     texts = [text for text in sentence_texts(result.answer, "answer") if "instead of" in text]
     assert [text.split(" changes ")[0] for text in texts] == [
         "PostgreSQL 18 instead of PostgreSQL 15 (plain)",

@@ -437,7 +437,7 @@ def warnings(result: Result) -> str:
 HALF_FAILS, LONG_TAIL = Failing({"tls"}, 0.5), LongTail()
 
 
-def test_arm_that_fails_more_than_its_control_is_named_in_the_answer() -> None:
+def test_report_names_the_arm_on_which_more_operations_fail_than_on_its_control() -> None:
     result = misleading(HALF_FAILS)
     failures = {each.arm: each for each in result.failures}
     assert failures.keys() == {"plain", "plain-copy", "tls"}

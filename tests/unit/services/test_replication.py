@@ -56,7 +56,7 @@ def test_replication_tree_has_the_width_in_its_name_and_is_filled_from_the_top(w
     ("shape", "nodes", "hops"),
     [("star", 3, 1), ("chain", 3, 1), ("star", 7, 1), ("chain", 7, 3), ("tree-2", 7, 2), ("chain", 15, 3)],
 )
-def test_path_from_the_primary_to_a_majority_of_voters_has_only_voters(shape: str, nodes: int, hops: int) -> None:
+def test_voting_members_replicate_only_from_voting_members(shape: str, nodes: int, hops: int) -> None:
     tree = make_tree(shape, list(member_roles(nodes)))
     assert {tree[name] for name in voters(nodes)} <= {None, *voters(nodes)}
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops

@@ -66,7 +66,7 @@ def test_load_sweep_at_low_rates_takes_less_than_four_minutes(study: str) -> Non
     assert plan.budget_seconds + plan.sweep.halvings * (len(plan.arms) - 1) * seconds < 220
 
 
-def test_limit_on_a_query_applies_to_the_first_query_if_a_connection_has_only_one() -> None:
+def test_query_limit_applies_to_the_first_query_of_connections_that_send_one_query() -> None:
     plan = plan_of("postgres-tls", "quick", load=RequestedLoad("100/s..3000/s"), limits=(LIMIT,))
     assert plan.sweep is not None
     assert (plan.sweep.limit.metric, plan.sweep.limit.in_words) == (FIRST_QUERY, "p99 of a query within 10 ms")
@@ -120,7 +120,9 @@ def sweeping_commands(run: str, read: str, limit: str) -> Plan:
         ("memtier", "p99 of an operation", "p99_ms"),
     ],
 )
-def test_limit_for_commands_applies_to_a_percentile_of_their_report(read: str, limit: str, figure: str) -> None:
+def test_latency_limit_of_a_command_applies_to_a_percentile_that_the_command_prints(
+    read: str, limit: str, figure: str
+) -> None:
     plan = sweeping_commands("load -R {rate} -d {seconds}", read, limit)
     assert plan.sweep is not None
     assert (plan.sweep.limit.figure, plan.sweep.workload, [*plan.study.metrics]) == (figure, "w", [CAPACITY])

@@ -254,7 +254,7 @@ fn unguarded_session_passes_all_bytes_while_its_account_stays_unguarded() {
 }
 
 #[test]
-fn only_the_holder_of_the_master_key_can_decrypt_answers() {
+fn only_the_holder_of_the_master_key_can_decrypt_query_results() {
     let rows: [&[Option<&[u8]>]; 3] = [
         &[Some(b"smith"), Some(b"1")],
         &[None, None],
@@ -863,7 +863,7 @@ fn guarded_session_has_separate_timeouts_for_the_first_and_the_last_byte_of_a_co
 }
 
 #[test]
-fn malformed_answers_end_the_session_with_one_error_and_no_plaintext() {
+fn malformed_server_responses_end_the_session_with_one_error_and_no_plaintext() {
     let long = [&[0xFF, 0xFF, 0xFF, 3][..], &[b'x'; 64]].concat();
     let head = [packet(1, b"\x02"), packet(2, &definition(SECRET)), packet(3, &definition(PLAIN))].concat();
     for (case, bytes) in [

@@ -71,7 +71,7 @@ fn many_connections_receive_all_bytes_in_order() {
 }
 
 #[test]
-fn long_answer_is_received_completely_while_it_is_sent() {
+fn all_bytes_are_received_while_the_peer_is_still_sending() {
     run(|reactor| async move {
         let (ours, mut theirs) = pair(&reactor);
         let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());

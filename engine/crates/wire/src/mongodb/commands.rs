@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn find_command_for_a_secondary_equals_the_find_command_of_drivers() {
+    fn find_command_with_read_preference_secondary_contains_the_read_preference() {
         let mut message = Vec::new();
         let commands = commands(serde_json::json!({"read_preference": "secondary"}));
         commands.append_find(&mut message, &Key::new(0), Fields::All);

@@ -400,7 +400,7 @@ mod tests {
         }
 
         #[test]
-        fn proof_for_a_nonce_of_any_length_never_panics(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn computing_a_password_proof_from_a_nonce_of_any_length_never_panics(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
             for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
                 let _ = plugin.proof(&user("secret"), &nonce);
             }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_row_must_be_one_string() {
+    fn row_of_a_query_result_must_be_one_string() {
         check_row(b"\x03abc", false).unwrap();
         check_row(b"\x00\x00\x03abc", true).unwrap();
         for (row, binary, class) in [

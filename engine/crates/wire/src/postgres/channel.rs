@@ -185,7 +185,7 @@ mod tests {
     const READY: (u8, &[u8]) = (b'Z', b"I");
 
     #[test]
-    fn answer_is_complete_at_ready_for_query() {
+    fn server_response_is_complete_at_message_ready_for_query() {
         let extended_answer = [(b'1', &b""[..]), (b'2', b""), (b'T', b""), ROW, (b'C', b"SELECT 1\0"), READY];
         let one = Outcome { commands: 1, rows: 1, changed: 1, in_transaction: false };
         assert_eq!(answer(&extended_answer).unwrap(), one);
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn error_of_the_server_is_returned_at_ready_for_query() {
+    fn error_of_the_server_is_returned_at_message_ready_for_query() {
         let failed = answer(&[(b'E', b"C42P01\0Mno table\0\0"), (b'E', b"C25P02\0Mlater\0\0"), READY]).unwrap_err();
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
     /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
-    fn error_for_a_truncated_answer_contains_the_error_message_of_the_server() {
+    fn error_for_a_truncated_server_response_contains_the_error_message_of_the_server() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_messages_in_an_answer_are_refused() {
+    fn unexpected_messages_in_a_server_response_are_refused() {
         for message in [(b'G', &b""[..]), (b'R', b"\0\0\0\0"), (b'Z', b""), (b'Z', b"X"), (b'K', b"")] {
             assert_eq!(answer(&[message]).unwrap_err().class, Class::Protocol, "{message:?}");
         }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_zipfian_distribution_has_the_zeta_of_a_new_one_of_the_same_size() {
+    fn extending_a_zipfian_distribution_gives_the_zeta_of_a_new_distribution_of_the_same_size() {
         let mut grown = Zipfian::new(100);
         grown.next_below(1000, &mut Random::new(1));
         assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_claimed_by_one_of_several_threads_is_counted_once() {
+    fn records_claimed_by_several_threads_are_counted_once() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -100,7 +100,7 @@ fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
 /// Damage an answer that has the plaintext `MARK` in each row. All result columns of the statement are encrypted,
 /// whatever tables and columns the answer names. The client must therefore never get `MARK`.
 #[test]
-fn damaged_answers_never_reveal_encrypted_values() {
+fn damaged_server_responses_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
         let mut test = TestSession::logged_in(choices.pick(&["shop", "analyst"]));
