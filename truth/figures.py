@@ -165,7 +165,10 @@ class Case:
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Group the effects of protected arms by true cost and disturbance, and return the groups sorted by these two."""
+    """Return a sorted list of cases, each with the effects of all protected arms that have the same true cost.
+
+    Effects measured with the disturbing process, and effects measured without it, are in separate cases.
+    """
     groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
@@ -177,9 +180,10 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 
 def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
-    """Return the effects of the control's replicates (identical copies), whose true cost is 0.
+    """Return the effects of the controls' identical copies (replicates). Their true cost is 0.
 
-    Leave out runs with carry-over: there a replicate differs from its control, because it never follows another arm.
+    Leave out runs with carry-over (a delay after each change of the arm). In them the identical copy differs from its
+    control, because it never follows another arm.
     """
     return [row for row in effects if row.trial_kind == "effect" and row.is_replicate and not row.carry_over]
 

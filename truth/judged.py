@@ -24,7 +24,7 @@ NS_PER_SECOND = 1e9
 
 @dataclass(frozen=True)
 class Judged:
-    """A run with its ledger, analysed by the current code."""
+    """A run as the current code analyses it. `ledger` has the run's raw records."""
 
     ledger: Ledger
 
@@ -53,7 +53,7 @@ class Judged:
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """Return a row for each protected arm of a run, and a row for the control's replicate (its identical copy)."""
+    """Return a row for each protected arm of a run, and a row for the control's identical copy."""
     paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
     return [*paying, _replicate_row(done, about)]
 

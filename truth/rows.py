@@ -205,7 +205,7 @@ class Rows:
         return [row for row in self._rows if isinstance(row, EffectRow)]
 
     def by_trial(self) -> dict[str, list[EffectRow]]:
-        """Return the effects by trial. A trial's protected arms come first, then the replicate."""
+        """Return the effects by trial. A trial's protected arms come first, then the control's identical copy."""
         by_trial: dict[str, list[EffectRow]] = {}
         for row in self.effects:
             by_trial.setdefault(row.trial, []).append(row)

@@ -282,7 +282,7 @@ def measure_and_report(
     earlier: Run | None = None,
     finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Measure, write the reports, and print the answer; return the exit status.
+    """Measure, write the report files, print the short answer, and return the exit status.
 
     `before` and `earlier`: where a resumed run continues, and what it has measured; None for a new run.
     """

@@ -61,7 +61,7 @@ def _folder(out: Path | None) -> AbstractContextManager[str]:
 
 
 def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
-    """Measure, and return the answer. Raises `CostofError` for a partial run, and `KeyboardInterrupt` after Ctrl-C."""
+    """Measure, and return the outcome. Raises `CostofError` for a partial run, and `KeyboardInterrupt` after Ctrl-C."""
     from costof.results.run import read_run
     from costof.results.selftest import judge_selftest
     from costof.run.experiment import run

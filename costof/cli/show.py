@@ -1,4 +1,4 @@
-"""`costof show` and `costof report`: print the answer of an earlier run, or write its reports again."""
+"""`costof show` and `costof report`: print the report of an earlier run, or write its report files again."""
 
 from __future__ import annotations
 

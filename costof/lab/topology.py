@@ -135,8 +135,8 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # Without namespaces, the hosts are loopback addresses. All clients are near here: for a far client, `link`
-            # above would have raised an error.
+            # Without network namespaces, the hosts are loopback addresses, and no client has a simulated distance:
+            # `link` has raised an error if one was requested.
             self._take_loopback()
             return
         if self._middle_cores is not None:

@@ -29,11 +29,11 @@ MOST_FAILED = 0.05
 #: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
 #: process group and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
-#: Reported instead of the name of a child process that still runs its parent's program.
+#: The name that is reported for a child process if it still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: Two names for commands, such as load generators, that report how many operations they performed and how many failed.
-#: `REPORTED` is the key of the number of operations in `SliceAnswer.counts`. `REPORTED_FAILURE` is the error class of
-#: the failed operations.
+#: Some measured commands, such as load generators, print how many operations they performed, and how many failed. For
+#: them, `SliceAnswer.counts` has the number of operations under the key `REPORTED`, and the failed operations have the
+#: error class `REPORTED_FAILURE`.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 

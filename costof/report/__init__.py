@@ -214,7 +214,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         further = len(warnings) - 1
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
-        # If the answer has no figures, there is room for the full text of every warning.
+        # If the short answer has no figures, there is room for the full text of every warning.
         shown = [first + more] if figures else warnings
         lines += [("Warning", text) for text in shown]
     if result.sections.checks and brief.sure:

@@ -51,7 +51,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Headlines(Block):
-    """The main sentences of the answer. If `long` is true, a page prints them in smaller letters."""
+    """The main sentences at the top of the report. If `long` is true, a page prints them in smaller letters."""
 
     lines: list[str]
     long: bool = False

@@ -1,4 +1,4 @@
-"""The answer in forms to share: a few lines of Markdown, and a card (a picture in SVG)."""
+"""The summary of the report in two forms to share: a few lines of Markdown, and a card (a picture in SVG)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def interval_scale(difference: Estimate) -> dict[str, float]:
 
 
 def markdown(handout: Handout) -> str:
-    """Return the answer as GitHub-flavoured Markdown, for a ticket or a pull request."""
+    """Return the summary of the report as GitHub-flavoured Markdown, for a ticket or a pull request."""
     summary = handout.summary
     texts = [f"**{escape(summary.verdict)}**"]
     texts += [escape(summary.limits)] if summary.limits else []
@@ -91,7 +91,7 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 def card(handout: Handout) -> str:
-    """Return the answer as an SVG picture.
+    """Return the summary of the report as an SVG picture.
 
     It has the verdict, the first figures, how sure they are, what reduces the cost, the versions and the command.
     """

@@ -1,4 +1,4 @@
-"""The result of a run as data: the core result, the numbers of each section, and the sentences of the answer.
+"""The result of a run as data: the core result, the numbers of each section, and the first sentences of the report.
 
 The core result has the figures that every report needs. `result.json` holds the result of a run, and every report shows
 this result. Its JSON Schema is `docs/result.schema.json`. Tests check that real results match this schema.

@@ -28,7 +28,7 @@ from costof.study.commands import COMMAND
 
 MOST_FIGURES = 6
 MOST_SENTENCES = 2
-"""The verdict of a run without key figures has at most this many sentences of the answer."""
+"""The verdict of a run without key figures has at most this many of the main sentences of the report."""
 HOW_SURE, REDUCES_COST = "How sure", "What reduces the cost"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, REDUCES_COST)

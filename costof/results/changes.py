@@ -24,7 +24,7 @@ from costof.study.plan import Plan
 class Change:
     """The comparison of an arm with its control in one metric.
 
-    - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
+    - `control`, `values`: the control's and the arm's numbers, one for each round or start of the servers.
     - `logarithmic`: False if any of these numbers is 0, because 0 has no logarithm.
     - `ratio`: If `logarithmic`, the mean logarithm of arm / control. Otherwise, the mean difference divided by the
       control's mean. None if the control is always 0 and the arm is not.
@@ -53,8 +53,8 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: By metric, the changes of all arms that can be compared with a control. The identical copies of controls (replicates)
-#: are among these arms.
+#: By metric, the changes of all arms that can be compared with a control. The identical copies of controls are
+#: among these arms.
 Changes = Mapping[str, list[Change]]
 Widen = Callable[[int, float], float]
 

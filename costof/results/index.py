@@ -25,18 +25,18 @@ same member in both."""
 
 @dataclass(frozen=True)
 class Lead:
-    """What a section changes in the answer at the top of the report.
+    """What a section changes in the sentences at the top of the report.
 
-    - `leads`: the section's sentences begin the answer, and all sentences about costs are details below them.
+    - `leads`: the section's sentences begin the report, and all sentences about costs are details below them.
     - `reference`: the only arm whose costs are main sentences; None if all arms may have main sentences.
     """
 
     leads: bool = False
     reference: str | None = None
     without: frozenset[str] = frozenset()
-    """Arms that the answer leaves out because they are not protections, such as an arm without the gateway."""
+    """Arms that the sentences leave out because they are not protections, such as an arm without the gateway."""
     follow: frozenset[tuple[str, str]] = frozenset()
-    """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
+    """Effects, as (metric, arm), that have no sentence because they follow from other sentences."""
     computed_away: bool = False
     """Whether the section computes its key figures for a longer distance, because the run measured on one machine."""
     words: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Index:
 
     @property
     def reference(self) -> str | None:
-        """Return the only arm whose costs are main sentences of the answer; None if no section chooses such an arm."""
+        """Return the only arm whose costs are main sentences of the report; None if no section chooses such an arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     @property
@@ -150,7 +150,7 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the arms that the answer covers, those at the nearest distance first.
+        """Return the arms that the sentences at the top of the report cover, those at the nearest distance first.
 
         They are the protected arms, without those in error and those that a section leaves out (`Lead.without`).
         """

@@ -47,8 +47,8 @@ OTHER_RATE = 0.1
 def carried_loads(run: Run) -> list[Carried]:
     """Return the load that each arm was offered and served.
 
-    Return [] for runs without a load, and for sweeps (runs that search the highest load). For commands, return [] also
-    if the run has a single load, or if the rate that they report is not the served rate (`OTHER_RATE`).
+    Return [] for runs without a load, and for sweeps (runs that search the highest load). Also return [] for a run that
+    measures commands if it has a single load, or if no printed rate is the rate of operations (`_served_figure`).
     """
     if run.plan.load is None or run.plan.sweep is not None:
         return []
@@ -93,7 +93,11 @@ def _growing_queues(run: Run) -> set[str]:
 
 
 def _served_figure(run: Run) -> str | None:
-    """Return the metric with the rate at which commands were served; None if none of their figures is this rate."""
+    """Return the name of the metric with the rate of operations that measured commands achieved.
+
+    A printed rate may count something else. So, at the lowest load, the control's rate must be about the requested rate
+    (`OTHER_RATE`). Return None if this is true of no metric.
+    """
     if not run.plan.rates:
         return None
     lowest, (control, *_) = run.plan.rates[0], run.plan.controls

@@ -21,7 +21,7 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """The workload and the arm of a slice (a measured window).
 
-    In some rounds, the control and its identical copy (the replicate) swap places. `arm` is the arm that was measured.
+    In some rounds, the control and its identical copy swap places. `arm` is the arm that was measured.
     `stands_for` is the arm to which the figures belong if it is another one, otherwise None.
     """
 
@@ -39,7 +39,7 @@ class SliceKey(NamedTuple):
 class Samples:
     """One number for each metric, arm and round: the mean of a slice, in the metric's unit.
 
-    Estimates use one mean for each unit (a round or a start of the servers), because units are independent.
+    Estimates use one mean for each round or, if the run restarted its servers, for each start of the servers.
     """
 
     units: Units = field(default_factory=Units)
@@ -51,7 +51,7 @@ class Samples:
     """In a sweep (a run over a range of rates), the slices of each arm (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
-        """Add one slice of a sweep. Later, the numbers of `metric`, the capacity, are computed from these slices."""
+        """Add one slice of a sweep. `metric`, the capacity, is computed after all slices have been added."""
         self.observations.setdefault(key.role, []).append(observed)
         if key.stands_for is not None:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)

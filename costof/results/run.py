@@ -155,7 +155,7 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
-        """Return the changes of each arm, with the standard errors from which the report's intervals are computed.
+        """Return how each arm differs from its control, with the standard errors of the report's intervals.
 
         The standard errors are those of `planned_changes`, except in two cases, in which they are larger:
 
@@ -172,23 +172,24 @@ class Run:
 
     @cached_property
     def planned_changes(self) -> Changes:
-        """Return the changes of each arm, with the standard errors of a run that ends as planned."""
+        """Return how each arm differs from its control, with the standard errors of a run that ended as planned."""
         return every_change(self.plan, self.samples)
 
     @property
     def judged_changes(self) -> Changes:
-        """Return the changes of each arm, with the standard errors from which verdicts are computed.
+        """Return how each arm differs from its control, with the standard errors from which verdicts are computed.
 
-        The standard errors are those of `planned_changes`, or larger if someone may have ended the run because of its
-        figures. A continued run needs no larger errors here, because `error_rate` already makes its verdicts stricter.
+        They are the standard errors of `planned_changes`, except if someone may have ended the run because of its
+        figures: then they are the larger ones of `changes`. A run that was continued after its planned end needs no
+        larger standard errors, because its verdicts have a lower error rate (`error_rate`).
         """
         return self.changes if self.end_was_chosen else self.planned_changes
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return the values of each (metric, arm) in `pairs`, over the rounds in which all of them have a number.
 
-        There is one value for each unit: a round, or a start of the servers if there are several. Return None if there
-        are fewer than `fewest` units.
+        There is one value for each round or, if the run restarted its servers, for each start of the servers. Return
+        None if there are fewer than `fewest` of them.
         """
         values = self.samples.common_values(*pairs)
         return values if len(values[0]) >= fewest else None

@@ -67,7 +67,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # Warn about host names that are not verified. The answer warns about arms that verify no certificates at all.
+        # Warn about host names that are not verified. Another warning covers arms that verify no certificates.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.all_slices(arm.name)
@@ -90,7 +90,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
 
 
 def _left_by_commands(run: Run) -> Iterator[str]:
-    """Yield a warning for each arm whose commands left processes running. Replicates are counted with their control."""
+    """Yield a warning for each arm whose commands left processes running. Identical copies count as their control."""
     by_label: dict[str, list[str]] = {}
     for arm in run.plan.arms:
         by_label.setdefault(run.plan.original(arm).label, []).append(arm.name)

@@ -143,7 +143,7 @@ class Schedule:
 
 
 def _alternating(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
-    """Return the control and its replicate in the order of this round.
+    """Return the control and its identical copy in the order of this round.
 
     Two successive rounds form a pair: the first has a random order, and the second has the reverse order.
     """

@@ -76,7 +76,7 @@ def intermittent(
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # For arm, control and replicate: by how much each exceeds the mean of the other two in the same round.
+    # For the arm, the control and its copy: by how much each exceeds the mean of the other two in the same round.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
     # The limit for outliers grows with an arm's scatter. Arms with little scatter get the limit of the arm with the

@@ -1,9 +1,10 @@
-"""Percentiles of an arm's operations, with intervals over rounds.
+"""Percentiles of the times of an arm's operations, with confidence intervals.
 
-A percentile over all operations of a run has no simple interval, since operations measured together are not
-independent. Intervals are therefore a cluster bootstrap (Davison & Hinkley 1997, section 3.8). It draws whole rounds at
-random, the same rounds for every arm, and reads the percentile from the sum of their histograms. If the run restarted
-the servers, whole starts of the servers are drawn.
+Operations that are measured together are not independent of each other. So no simple formula gives the interval of a
+percentile over all operations of a run. The intervals are computed with a cluster bootstrap (Davison & Hinkley 1997,
+section 3.8) instead: it draws whole rounds at random, the same rounds for every arm, adds their histograms, and reads
+the percentile from the sum. If the run restarted the servers, it draws whole starts of the servers, each with all its
+rounds.
 """
 
 from __future__ import annotations

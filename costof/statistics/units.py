@@ -21,9 +21,10 @@ from costof.statistics.intervals import CONFIDENCE
 
 @dataclass(frozen=True)
 class Units:
-    """The independent units (rounds or starts) of a run, and the unit to which each round belongs.
+    """The independent units of a run, and the unit to which each round belongs.
 
-    `starts` maps each round to its start, and is empty if rounds are the units.
+    If the run restarted its servers, each start of the servers is a unit, and `starts` maps each round to its start.
+    Otherwise each round is a unit, and `starts` is empty.
     """
 
     starts: dict[int, int] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Units:
         return [unit + 1 for unit in dict.fromkeys(map(self.unit, sorted(rounds)))]
 
     def grouped(self, numbers: Mapping[int, float]) -> list[list[float]]:
-        """Return one list of numbers for each unit (round or start), in the order of the rounds."""
+        """Return one list of numbers for each unit, in the order of the rounds."""
         groups: dict[int, list[float]] = {}
         for number in sorted(numbers):
             groups.setdefault(self.unit(number), []).append(numbers[number])

@@ -106,9 +106,10 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """The distance of `difference` from 0 in standard errors, negative if `difference` and `change` differ in sign.
+        """Return the distance of `difference` from 0, in standard errors of `difference`.
 
-        It is infinite if `difference` is None.
+        It is negative if one of `difference` and `change` is positive and the other negative. It is infinite if
+        `difference` is None.
         """
         if self.difference is None:
             return math.inf
@@ -116,7 +117,11 @@ class Contrast:
 
     @property
     def contradicted(self) -> bool:
-        """True if the interval of `difference` contains 0, or if `difference` has the sign opposite to the change."""
+        """Return whether the difference contradicts the change.
+
+        It does if the interval of `difference` contains 0, or if one of `difference` and `change` is positive and the
+        other negative.
+        """
         return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:

@@ -571,10 +571,11 @@ class Study(Model):
         return levels[name] if levels[name] in self.factors[name].milliseconds else f"{self.round_trip_ms(levels):g}ms"
 
     def round_trip_ms(self, levels: dict[str, str]) -> float:
-        """Return the round-trip time in ms that an arm's levels add; 0 if the study has no distance factor."""
+        """Return the round-trip time in ms that costof simulates for an arm with these levels; 0 without a distance."""
         name = self.distance_factor
         if name is None:
             return 0.0
         known = self.factors[name].milliseconds
-        # On a target (`AS_SERVED`), nothing is added to the network's round trip.
+        # `AS_SERVED` is the only level that is neither known nor a time. Clients then reach the user's own servers over
+        # the real network, and costof adds no time.
         return known[levels[name]] if levels[name] in known else round_trip_ms(levels[name]) or 0.0

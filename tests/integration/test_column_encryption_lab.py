@@ -1,4 +1,7 @@
-"""The lab of column encryption: evidence that confirms or contradicts an arm's settings, and processes that end."""
+"""Tests of the lab for column encryption.
+
+They check that evidence confirms or contradicts an arm's settings, and that a run ends if its gateway or server dies.
+"""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_run_ends_if_the_command_that_undoes_a_level_fails(tmp_path: Path) -> No
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)
     ended = costof("run", "mine.toml", *ROUNDS, "--out", "run", cwd=tmp_path)
-    assert ended.status == 1, "the replicate's slice alone had been measured"
+    assert ended.status == 1, "only a slice of the control's copy had been measured"
     assert "could not be undone" in " ".join(ended.out.split())
 
 

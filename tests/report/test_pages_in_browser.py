@@ -31,7 +31,7 @@ BOTTOM = """names => Math.max(...names.map(name =>
         .map(each => each.getBoundingClientRect().bottom)
 ).flat())"""
 HEAD = [".verdict", ".tiles", ".fold .picture svg", "#calculator-outputs"]
-"""The parts of the answer at the top of a page: sentence, figures, picture and calculator."""
+"""The parts at the top of a page: a sentence, figures, a picture and the calculator."""
 
 
 def serious(page: Page) -> list[str]:
@@ -50,7 +50,7 @@ def scrolls_sideways(page: Page) -> bool:
 
 
 def check_fit(page: Page, window: tuple[int, int]) -> None:
-    """Assert that the page needs no scrolling sideways and, on a laptop, that the answer needs no scrolling at all."""
+    """Assert that the page needs no scrolling sideways and, on a laptop, that its top (`HEAD`) needs none at all."""
     if window == LAPTOP:
         assert page.locator(".fold .picture").count() == 1
         assert page.evaluate(BOTTOM, HEAD) <= LAPTOP[1]

@@ -122,7 +122,7 @@ def replication_plan(*settings: str, target: str | None = None, records: int = 0
 
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
-    """Return the arms of a plan, except the control's replicate, by their level of the factor `sync`, such as "chain".
+    """Return the arms of a plan, except the control's copy, by their level of the factor `sync`, such as "chain".
 
     All arms of the plan must be at the same distance.
     """

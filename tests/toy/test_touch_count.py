@@ -34,7 +34,7 @@ def test_adding_a_study_needs_one_new_file(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_adding_a_report_section_needs_one_new_file(tree: Tree, tmp_path: Path) -> None:
-    """The new section appears in result.json, in the answer, on the console, in Markdown and on the HTML page."""
+    """The new section appears in result.json and in all forms of the report: console, Markdown and HTML page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.costof("show", "--full", "run", cwd=tmp_path)
     tree.costof("report", "run", cwd=tmp_path)

@@ -16,8 +16,8 @@ from tests.manual.command_lines import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
-#: Names of studies' levels that also mean something else in code. For each name: the files and folders in which it may
-#: occur.
+#: Python code may not contain the name of any study's level, except these names, which also have another meaning. Each
+#: may occur only in the files and folders listed with it.
 WORDS_OF_PYTHON = {
     # Besides being levels of studies, "plain" and "tls" are transports of a client in plans and URLs. "tls" is a phase
     # of a connection, and "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.

@@ -241,7 +241,7 @@ def test_runs_with_and_without_carry_over_are_counted_separately() -> None:
     found = cases(rows)
     assert [case.truth for case in found] == ["nothing", "nothing, with carry-over"]
     assert [case.told_order for case in found] == [Proportion(0, 1), Proportion(1, 1)]
-    assert replicates(rows) == rows[1:2], "with carry-over the replicate differs from its control"
+    assert replicates(rows) == rows[1:2], "with carry-over the copy differs from its control"
 
 
 def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:

@@ -48,9 +48,9 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return how this section changes the answer's sentences about costs, such as which arms they leave out.
+        """Return how this section changes the sentences about costs at the top of the report.
 
-        The section `costs` writes these sentences.
+        The section `costs` writes these sentences. For example, another section can make it leave out an arm.
         """
         return Lead()
 

@@ -1,4 +1,4 @@
-"""The top of the report: the answer in a few sentences, warnings and errors."""
+"""The top of the report: a few sentences that answer the question of the study, warnings and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHOSEN_END = (
     "run is stopped; --resume completes it."
 )
 MOST_DETAILS = 3
-"""If the answer has more detail sentences than this, terminals leave them out, because the tables have their figures.
+"""If the report has more detail sentences than this, terminals leave them out, because the tables have their figures.
 Pages show them after a click."""
 
 

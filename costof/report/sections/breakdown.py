@@ -99,7 +99,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """Exclude the arm without the gateway from the answer, because it is not a protection."""
+        """Exclude the arm without the gateway from the top of the report, because it is not a protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:

@@ -1,4 +1,4 @@
-"""Costs: the sentences about each arm in the answer, and the tables of all effects."""
+"""Costs: the sentences about each arm at the top of the report, and the tables of all effects."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ ALONE = "There is nothing to compare it with, so there are no costs."
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
+#: The position of the part "Noise floor" on the page. The section itself has position 20.
 NOISE_FLOOR_ORDER = 90
-#: A sentence about a metric has at most this many clauses.
+#: If the effects on a metric have at most this many different verdicts, one sentence has a clause for each verdict.
+#: Otherwise each verdict has a separate sentence.
 MOST_CLAUSES = 2
 #: Matches the verb at the beginning of a clause, so that several clauses with the same verb can share it.
 VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
@@ -127,7 +129,7 @@ class CostsSection(Section[None, None]):
 
 
 MOST_HEADLINES = 3
-"""The maximum number of sentences about costs in the answer. The tables have the other figures."""
+"""The maximum number of sentences about costs at the top of the report. The tables have the other figures."""
 
 
 class Line(NamedTuple):
@@ -261,8 +263,8 @@ def _noise(line: Line) -> str:
 def _clauses(line: Line) -> str:
     """Return the predicate of a line's sentence, with a clause for each verdict.
 
-    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %". More than
-    `MOST_CLAUSES` clauses are separate sentences.
+    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %". If there are
+    more than `MOST_CLAUSES` verdicts, return a separate sentence for each.
     """
     name, parts = f"'{line.metric.label}'", []
     found = dict.fromkeys(effect.verdict for _, effect in line.effects)

@@ -23,7 +23,7 @@ METHOD = (
     "succeeded."
 )
 SUCCEEDED = "All other figures cover only operations that succeeded."
-#: If more than this share of operations fail, the answer mentions it, even if as many fail with the control.
+#: If more than this share of operations fail, the report mentions it at its top, even if as many fail with the control.
 LEAST_REPORTED = 0.001
 
 

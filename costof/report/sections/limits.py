@@ -1,4 +1,4 @@
-"""Limits: whether the measured effects stay within the user's limits (`--limit`), at the start of the answer."""
+"""Limits: whether the measured effects stay within the user's limits (`--limit`), at the top of the report."""
 
 from __future__ import annotations
 

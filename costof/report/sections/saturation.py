@@ -33,7 +33,7 @@ LEAST_OPERATIONS = 2
 THROTTLED = 0.2
 #: The machine's CPU is reported as the limit of the rate if client and servers used at least this share of its cores.
 CORES_USED = 0.75
-#: With more arms than this, the answer reports only the lowest and the highest capacity.
+#: With more arms than this, the top of the report has only the lowest and the highest capacity.
 MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
@@ -69,7 +69,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Omit times from the answer if they follow from a rate: if workers are always busy, time = workers / rate."""
+        """Omit times from the top of the report if workers are always busy, because then time = workers / rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:

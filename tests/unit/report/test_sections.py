@@ -192,7 +192,7 @@ def test_reports_say_from_which_measurements_an_effect_is_predicted() -> None:
 
 
 def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None:
-    """Regression: the answer had the times at the measured distance, and did not say so."""
+    """Regression: the short answer had the times at the measured distance, and did not say so."""
     summary = result_of("distance=2", FAR_AWAY).summary
     assert "+90.4 %) to a new connection 2 ms away" in spaced(summary.verdict)
     times = [figure for figure in summary.figures if figure.unit == "ms"]

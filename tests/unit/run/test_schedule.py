@@ -108,7 +108,7 @@ def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The replicate is a second, identical copy of the control (the arm 'plain'), so here it has the same name.
+    # The identical copy of the control (the arm 'plain') has the same name as the control here.
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)

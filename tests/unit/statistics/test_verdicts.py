@@ -133,7 +133,7 @@ def test_cost_is_detected_only_above_the_smallest_detectable_cost() -> None:
     for cost, expected in ((1.001 * latency, Verdict.COSTS), (0.999 * latency, Verdict.UNRESOLVED)):
         assert verdicts([replace(noise, change=Mean(math.log1p(cost), 0.05, 9))]) == [expected]
     assert smallest_detectable(replace(noise, noise=0.5), 1) == pytest.approx(0.5), (
-        "at least the difference of the replicate"
+        "at least the difference between the control and its copy"
     )
 
 

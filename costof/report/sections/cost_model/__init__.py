@@ -102,14 +102,14 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Return how the sentences about an example service change the rest of the answer.
+        """Return how the sentences about an example service change the other sentences at the top of the report.
 
-        - They begin the answer of a run with several contexts (such as distances), if the run measures connections and
+        - They begin the report of a run with several contexts (such as distances), if the run measures connections and
           has at most `MOST_SENTENCES` protections.
         - In a run with a single context, other sentences do not repeat the effects that they mention.
         """
         if data.load is not None:
-            # The run measured the costs at a load that the user chose, so the answer needs no example service.
+            # The run measured the costs at a load that the user chose, so the report needs no example service.
             return Lead()
         words = {cost.metric: WORDS[cost.operation] for cost in data.operations}
         measured = frozenset(
@@ -148,8 +148,8 @@ COMPUTED = "computed from a run on one machine"
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: Sentences do not mention a distance with a shorter round-trip time than this.
 LEAST_DISTANCE_MS = 0.01
-#: If the run has more protections than this, the answer has a sentence about only the first one. The calculator always
-#: has all of them.
+#: If the run has more protections than this, the top of the report has a sentence about only the first one. The
+#: calculator always has all of them.
 MOST_SENTENCES = 3
 
 
@@ -209,8 +209,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """
     load = measured_load(index, model)
     reference, away = index.reference, _away(model, load)
-    # Readers must be able to distinguish these figures from others in the answer. So the label says 'computed' if the
-    # run measured at another distance, or 'on the wire' if the answer also has figures measured in an application.
+    # Readers must be able to distinguish these figures from other figures at the top of the report. So the label says
+    # 'computed' if the run measured at another distance, or 'on the wire' if there are also figures measured in an
+    # application.
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
     first_arms = {arm.protection: arm for arm in reversed(index.arms)}

@@ -154,7 +154,7 @@ class TailsSection(Section[None, Tails]):
 
 
 def _in_head(index: Index, data: Tails) -> Iterator[Block]:
-    """Yield a table with p50, p95 and p99 of one arm: the first arm of the answer that has percentiles."""
+    """Yield a table with p50, p95 and p99 of one arm: the first protected arm that has percentiles."""
     arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.percentiles)), None)
     if arm is None:
         return

@@ -155,8 +155,8 @@ impl BinaryForm {
         })
     }
 
-    /// Like [`BinaryForm::from_kind`], but return an encoding for types that cannot occur in a row too: no bytes for
-    /// `MYSQL_TYPE_NULL`, and a string for all others.
+    /// Return the encoding of a type's values. For types that cannot occur in a row, [`BinaryForm::from_kind`] returns
+    /// None. This function returns an encoding of zero bytes for `MYSQL_TYPE_NULL`, and that of strings for the others.
     pub fn from_any_kind(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::from_kind(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
