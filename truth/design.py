@@ -148,7 +148,10 @@ class Sizes:
     pairs: int
 
     def effects(self, cost: Cost) -> int:
-        """Return the number of undisturbed runs with this true cost on one service. As many runs are disturbed."""
+        """Return the number of runs with this true cost on one service without the disturbing process.
+
+        The campaign makes the same number of runs with the disturbing process.
+        """
         return 1 if self.quick else CELLS[cost] // len(SERVICES)
 
 

@@ -376,7 +376,7 @@ def _by_machine(effects: Sequence[EffectRow]) -> str:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Yield lines with shares of intervals that contain the truth, among protected arms and among replicates.
+    """Yield lines with shares of intervals that contain the truth, among protected arms and among copies of controls.
 
     There are two lines for each service: without and with the disturbing process.
     """

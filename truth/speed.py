@@ -39,7 +39,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return the seconds as `current` does, but for the analysis of commit `EARLIER`, which runs in its own process."""
+    """Return the same times as `current`, computed by the analysis of commit `EARLIER` in a separate process."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms

@@ -105,12 +105,15 @@ class Commands:
 
     @property
     def peer_slower(self) -> Proportion:
-        """Return the share of comparisons in which the other tool finds the second command slower, beyond its error."""
+        """Return the share of comparisons in which the other tool's ratio exceeds 1 by more than the ratio's error."""
         return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
 
 
 def commands(pairs: Iterable[PairRow]) -> list[Commands]:
-    """Group the comparisons of different commands by true cost and disturbance, and sort the groups by these two."""
+    """Return a sorted list that has, for each true cost, all comparisons of two commands that differ by this cost.
+
+    Comparisons with the disturbing process, and comparisons without it, are in separate entries of the list.
+    """
     groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
     for row in pairs:
         if row.trial_kind == "command":

@@ -108,16 +108,16 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
-        """Return the numbers, counted from 1, of the units whose values `pairs` returns.
+        """Return the numbers, counted from 1, of the rounds whose values `pairs` returns.
 
-        A unit is a round, or a start of the servers if there are several.
+        If the run restarted its servers, return the numbers of the starts of the servers instead.
         """
         return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Return the means of control and arm for each unit, over the rounds in which both have a number.
+        """Return the numbers of the control and of the arm for each round in which both have a number.
 
-        A unit is a round, or a start of the servers if there are several.
+        If the run restarted its servers, return the means over these rounds for each start of the servers instead.
         """
         control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
         return control_numbers, arm_numbers

@@ -90,7 +90,7 @@ def as_it_is(name: str, text: str) -> str:
 
 
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
-    """Run a study that compares two arms, called before and after, by commands that print prepared outputs.
+    """Run a study with the arms `before` and `after`, whose commands print prepared outputs.
 
     The study has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change the
     outputs.

@@ -123,7 +123,7 @@ def test_levels_that_need_a_standby_are_refused_without_one(server: RunningServe
 
 
 def without_settings(answer: SliceAnswer) -> SliceAnswer:
-    """Return the answer as an application's driver gives it, which reports no settings of its session."""
+    """Return the slice's answer without the session's settings, which application drivers do not report."""
     evidence = {name: value for name, value in answer.evidence.items() if name != "session_settings"}
     return answer.model_copy(update={"evidence": evidence})
 

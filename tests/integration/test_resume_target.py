@@ -68,7 +68,7 @@ def content(run: Path) -> list[bytes]:
 
 
 def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
-    """Return the one-line error of a run that cannot be resumed, and check that its ledger is unchanged."""
+    """Return the one-line error of a run that cannot be resumed, and check that the run's files are unchanged."""
     before = content(run)
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == status, ended.err

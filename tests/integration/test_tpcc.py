@@ -143,7 +143,7 @@ def test_load_phase_does_nothing_if_all_data_is_loaded(database: Database) -> No
 
 @pytest.fixture(scope="module")
 def after_a_run(database: Database) -> tuple[Database, SliceAnswer]:
-    """Run transactions of eight terminals at the default isolation level. Return the database and the answer."""
+    """Run transactions of eight terminals at the default isolation level. Return the database and the `SliceAnswer`."""
     return database, database.slice("run", OPERATIONS)
 
 

@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_each_protection_at_each_distan
 
 
 class Carried(TransportTruth):
-    """Simulated slices with CPU times: in a lab also that of the network links, on a target only that of the client."""
+    """Simulated slices with CPU times: in a lab of all roles and the network links, on a target only of the client."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

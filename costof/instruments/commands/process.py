@@ -252,7 +252,7 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 
 
 def _wait_for_names(group: int, leader: str) -> None:
-    """Wait until the remaining children of a command have names of their own, at most `NAMING_SECONDS`.
+    """Wait at most `NAMING_SECONDS` until no remaining child of a command still has the command's name.
 
     A child that has just been forked has the command's name, `leader`, until it calls exec. The names are shown to the
     user.

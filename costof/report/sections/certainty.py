@@ -22,7 +22,7 @@ ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
 in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""The curves of latencies end at this share of operations, because an axis up to the slowest one would squeeze them."""
+"""The curves of latencies end at this share of operations. An axis up to the slowest operation would squeeze them."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
     "The height is the share of operations that took at most the time on the axis. Its scale spreads out the slowest "

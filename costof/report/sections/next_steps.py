@@ -158,9 +158,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
-    """Return that identical copies of the control differ, if this determines the smallest detectable effect; else ''.
+    """Return text that says by how much the control and its identical copy differ, or ''.
 
-    The smallest effect that a run could detect is at least the difference between the control and its copy.
+    The smallest effect that a run can detect is at least this difference. Return '' if other noise is larger.
     """
     detectable = [
         (each.unresolved.smallest_detectable, each)

@@ -431,9 +431,10 @@ def _summary(extra: ExtraCost, model: CostModel) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note about tunnels whose end at the client answers the TCP handshake; None if there are none.
+    """Return a note about arms whose clients connect to a proxy or tunnel on their own host; None if there are none.
 
-    Such a handshake does not cross the link to the servers, so the cost model does not count its round trip.
+    That program answers the TCP handshake. The handshake does not cross the link to the servers, so the cost model does
+    not count its round trip.
     """
     labels = []
     for cost in model.operations:

@@ -33,7 +33,8 @@ pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
 }
 
-/// Like `split_header`, but refuse a payload that continues in the next packet. Errors: `protocol` for such a payload.
+/// Return the same as [`split_header`], and refuse payloads that continue in the next packet. Errors: `protocol` for
+/// such a payload.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
         Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more is not supported")),

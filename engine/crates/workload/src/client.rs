@@ -82,8 +82,8 @@ pub trait Ask: Session {
 
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// Like `ask`, but for a query that is not the last one of its connection. Only HTTP distinguishes the two, because
-    /// the last request asks the server to close the connection.
+    /// Perform a query that is not the last one of its connection. By default this is the same as `ask`. Only HTTP
+    /// differs: its last request on a connection asks the server to close the connection.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
@@ -145,7 +145,7 @@ pub trait Requests: Session {
     /// connection.
     async fn is_still_open(&mut self) -> bool;
 
-    /// Like `is_still_open`, but always make the system call.
+    /// Return whether the session is still open. This always makes a system call, unlike `is_still_open`.
     async fn is_open(&mut self) -> bool;
 }
 

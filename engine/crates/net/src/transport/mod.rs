@@ -35,13 +35,13 @@ impl Transport {
         Self::with(settings, SslMode::empty(), None)
     }
 
-    /// Like `new`, but the client offers this application protocol by ALPN (RFC 7301).
+    /// Create a transport for a client that offers this application protocol by ALPN (RFC 7301).
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
         Self::with(settings, SslMode::empty(), Some(protocol))
     }
 
-    /// Like `new`, but for thousands of mostly idle connections: OpenSSL frees the buffers of a connection while it is
-    /// idle.
+    /// Create a transport for thousands of mostly idle connections: OpenSSL frees the buffers of a connection while the
+    /// connection is idle.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         Self::with(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -166,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Like `send`, but with a limit of `timeout_ns` nanoseconds for each wait until the peer accepts more bytes. This
-    /// limit replaces the task's deadline. If `timeout_ns` is None, the task's deadline applies.
+    /// Send all bytes. Each wait until the peer accepts more bytes may take `timeout_ns` nanoseconds. If `timeout_ns` is
+    /// None, the task's deadline applies instead.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
@@ -218,8 +218,8 @@ impl Stream {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// Like `receive`, but into the thread's shared buffer. Call `look` with the received bytes (none at the end of the
-    /// stream), and return its result.
+    /// Receive bytes into the thread's shared buffer. Call `look` with these bytes (none at the end of the stream), and
+    /// return its result.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {
@@ -264,7 +264,7 @@ impl Stream {
         }
     }
 
-    /// Like `close`, but first try once to send `farewell`, the protocol's last message.
+    /// Try once to send `farewell`, the protocol's last message, and close the connection as [`Stream::close`] does.
     pub fn close_with(mut self, farewell: &[u8]) {
         let _ = self.layer.write(farewell);
         self.close();
