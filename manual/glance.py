@@ -1,4 +1,4 @@
-"""The answer of a study in a few lines: what the protection costs, what makes it cheaper, and published figures.
+"""The answer to a study's question in a few lines: costs, what makes the protection cheaper, published figures.
 
 The site's first page has these lines for every study. Each study's page begins with the lines about that study.
 """

@@ -1,4 +1,4 @@
-"""The stored runs: one run of each study's quick profile, whose answer the study's page quotes.
+"""The stored runs: one run of each study's quick profile. The study's page quotes the run's short answer.
 
 Runs are stored as ledgers (raw results) and not as reports. A report's HTML changes with every change of its layout,
 but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current

@@ -224,7 +224,7 @@ def test_unsupported_capability_flags_do_not_change_statements(site: Site, claim
             assert len(client.packet()) == 7, "no session's state behind the OK"
 
 
-def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) -> None:
+def test_gateway_rejects_protocol_commands_that_are_not_allowed(site: Site, client: Client) -> None:
     bodies = {
         mysql.FIELD_LIST: b"people\0",
         mysql.CHANGE_USER: USER.encode() + b"\0\0" + DATABASE.encode() + b"\0-\0mysql_native_password\0",

@@ -200,7 +200,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     assert any("elected another primary once" in warning for warning in seven.warnings())
 
 
-def test_killed_member_fails_the_arms_of_its_replica_set() -> None:
+def test_arms_of_a_replica_set_fail_if_one_of_its_members_is_killed() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]

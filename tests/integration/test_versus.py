@@ -24,7 +24,7 @@ LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
 
-def test_steps_before_and_after_commands_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
+def test_preparation_and_cleanup_steps_run_in_the_same_order_as_in_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Let only warm-up runs fail, so that the exit statuses show whether one of them was measured.

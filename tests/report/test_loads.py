@@ -58,7 +58,7 @@ def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     assert "try a load of 120 a second" in text
 
 
-def test_arm_is_not_called_overloaded_if_fewer_clients_than_planned_arrive() -> None:
+def test_arm_is_not_called_overloaded_because_fewer_clients_arrived_than_planned() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 

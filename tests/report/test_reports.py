@@ -116,7 +116,7 @@ def test_terminal_report_breaks_no_name_and_has_no_line_wider_than_the_terminal(
     assert not re.search(r"\bunresolve\b", texts[80]), "a broken verdict"
 
 
-def test_every_percentile_of_ab_fits_into_80_columns() -> None:
+def test_terminal_report_of_80_columns_shows_every_percentile_of_ab() -> None:
     text = printed(small(HTTP), 80)
     for figures in small(HTTP).sections.ab:
         for value in figures.percentiles.values():

@@ -75,7 +75,7 @@ def mysql_databases(server: RunningServer) -> set[str]:
         return {str(row[0]) for row in cursor.fetchall()}
 
 
-def test_mysql_server_without_analyze_and_tls_counter_is_measured(
+def test_mysql_server_that_has_neither_analyze_nor_a_tls_counter_is_measured(
     go_mysql_server: RunningServer, tmp_path: Path
 ) -> None:
     before = mysql_databases(go_mysql_server)
@@ -93,7 +93,9 @@ def test_mysql_server_without_analyze_and_tls_counter_is_measured(
     assert mysql_databases(go_mysql_server) == before
 
 
-def test_redis_server_with_minimal_info_is_measured(miniredis: RunningServer, tmp_path: Path) -> None:
+def test_redis_server_with_a_minimal_reply_to_command_info_is_measured(
+    miniredis: RunningServer, tmp_path: Path
+) -> None:
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)
     check(result, slices)
     (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
@@ -111,7 +113,9 @@ def mongodb(server: RunningServer) -> Iterator[pymongo.MongoClient[dict[str, obj
         yield client
 
 
-def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: RunningServer, tmp_path: Path) -> None:
+def test_mongodb_server_that_has_neither_roles_nor_counters_is_measured(
+    ferretdb: RunningServer, tmp_path: Path
+) -> None:
     with mongodb(ferretdb) as client:
         before = client.list_database_names()
         result, slices = run("mongodb-tls", ferretdb, tmp_path, records=300)

@@ -357,7 +357,9 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningS
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_report_names_a_slow_distant_host_and_a_host_whose_engine_died(cluster: Cluster, server: RunningServer) -> None:
+def test_report_names_a_slow_distant_host_and_a_host_whose_engine_was_killed(
+    cluster: Cluster, server: RunningServer
+) -> None:
     # At this low rate even a busy machine keeps up. Otherwise the time that operations wait would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):

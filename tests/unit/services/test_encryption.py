@@ -75,7 +75,7 @@ def test_gateway_rules_without_encryption_have_only_accounts() -> None:
 
 
 @pytest.mark.parametrize(("share", "outputs"), [(20, ["plain", "encrypt"]), (100, ["encrypt", "encrypt"])])
-def test_computed_output_is_encrypted_if_one_of_its_columns_is_encrypted(share: int, outputs: list[str]) -> None:
+def test_output_computed_from_an_encrypted_column_is_encrypted(share: int, outputs: list[str]) -> None:
     statements = approved_statements(SHARES[share])
     by_text = {
         each.text: each.outputs(encrypted_columns(SHARES[share])) for each in statements if each.made_of is not None

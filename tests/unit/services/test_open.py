@@ -157,7 +157,7 @@ def test_unknown_program_or_kind_of_service_is_reported(service: dict[str, str],
 
 
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
-def test_study_must_name_a_program_exactly_if_its_service_has_kind_server(service: dict[str, str]) -> None:
+def test_study_must_name_a_program_if_and_only_if_its_service_has_kind_server(service: dict[str, str]) -> None:
     fields = load_study("mysql-transport").model_dump() | {"service": service}
     with pytest.raises(ValueError, match=r"kind 'server' needs a program|string_pattern|should match"):
         Study.model_validate(fields)

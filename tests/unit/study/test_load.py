@@ -144,7 +144,7 @@ def test_rate_of_the_load_replaces_the_placeholder_in_commands() -> None:
         ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "--pool does not work with the commands of mine"),
     ],
 )
-def test_load_and_rate_placeholder_of_commands_require_each_other(
+def test_option_load_and_the_placeholder_rate_in_commands_require_each_other(
     line: str, requested: RequestedLoad, message: str
 ) -> None:
     with pytest.raises(CostofError, match=message):

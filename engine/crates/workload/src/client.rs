@@ -64,7 +64,7 @@ pub trait Session {
     /// End the session as the protocol requires, without waiting for an answer.
     fn close(self);
 
-    /// End the session like `close`. If the client has asked the server to close the connection, wait until the server
+    /// End the session with `close`. If the client has asked the server to close the connection, wait until the server
     /// has done so. This keeps ports available: the side that closes first keeps its port in TIME_WAIT for a minute, so
     /// a client that always closes first runs out of ports at a few hundred connections a second.
     async fn end(self)

@@ -166,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Send all bytes. Each wait until the peer accepts more bytes may take `timeout_ns` nanoseconds. If `timeout_ns` is
-    /// None, the task's deadline applies instead.
+    /// Send all bytes. Each wait until the peer accepts more bytes may take `timeout_ns` nanoseconds. If `timeout_ns`
+    /// is None, the task's deadline applies instead.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
