@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from costof.results.metrics import Samples, SliceKey
-from costof.run.capacity_search import CLOSE, Rates
+from costof.run.capacity_search import Rates
 from costof.statistics.capacity import Observation
 from costof.study.load import WORKLOAD, RequestedLoad
-from costof.study.sweep import CAPACITY
+from costof.study.sweep import CAPACITY, CLOSE
 from tests.support.small_plans import plan_of
 
 LEAST, MOST = 100, 3000
