@@ -190,7 +190,9 @@ def _sentence(index: Index, step: Step) -> str:
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
     unresolved = [part.label for part in step.parts if part not in resolved]
     texts = [fmt.listed(amounts)] if amounts else []
-    texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
+    if unresolved:
+        changes = "the change in {} is unresolved" if len(unresolved) == 1 else "the changes in {} are unresolved"
+        texts.append(changes.format(fmt.listed(unresolved)))
     verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
     what = f"{verb} {fmt.absolute(size, unit)} of {step.what}"
     return f"{start} {fmt.capital(step.label)} {what}: {'; '.join(texts)}."

@@ -44,8 +44,8 @@ def _method(index: Index) -> list[str]:
         "the printed intervals are not. An effect can therefore be “unresolved” although its interval just excludes "
         "zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
-        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell none of the two, and "
-        "neither that the effect is a cost or a saving.",
+        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell neither of these, nor "
+        "whether the effect is a cost or a saving.",
     ]
     if core.starts:
         lines.append(

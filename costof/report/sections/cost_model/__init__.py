@@ -196,8 +196,8 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
         counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
-        "Flushes were counted by the servers. Simultaneous operations share flushes, and each waits for at most two of "
-        f"them. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
+        "Flushes were counted by the servers. Simultaneous operations share flushes, and each operation waits for at most two "
+        f"flushes. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
         "after the rounds."
     ]
 
@@ -398,8 +398,9 @@ def worst(index: Index, model: CostModel) -> str | None:
         return None
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
+    worst = "This prediction" if len(tested) == 1 else "The worst prediction"
     return (
-        f"The formula was checked by {far} for farther distances, of which the worst differs from the measurement by "
+        f"The formula was checked by {far} for farther distances. {worst} differs from the measurement by "
         f"{fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with {index.label(most.arm)} at a "
         f"round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )
