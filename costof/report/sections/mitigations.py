@@ -383,7 +383,7 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
         if reached and data.reference_levels.get(best.factor):
             also = f", and with {control} to {reached}"
         elif reached:
-            also = f" (with {control}, without this change: {reached})"
+            also = f" (with {control} and without this change: {reached})"
         return (
             f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
             f"{fmt.number(after)}{also}"

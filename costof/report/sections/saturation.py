@@ -143,7 +143,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     used = cpu.seconds_per_1000
     if sum(used.values()) * per_second / 1000 < CORES_USED * cores:
         return None
-    return f"this machine's CPU (most of it: {max(used, key=used.__getitem__)})"
+    return f"this machine's CPU (largest user: {max(used, key=used.__getitem__)})"
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:

@@ -196,8 +196,8 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
         counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
-        "Flushes were counted by the servers. Simultaneous operations share flushes, and each operation waits for at most "
-        f"two flushes. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, "
+        "Flushes were counted by the servers. Simultaneous operations share flushes, and each operation waits for at "
+        f"most two flushes. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, "
         "between and after the rounds."
     ]
 

@@ -208,7 +208,11 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"{subject} {about} {what}, whether an operation is fast or slow: a {effect} of {amount} fits every "
                 f"percentile from {first} to {last}."
             )
+        names = [percentile_name(point.percentile) for point in points]
+        between = names.index(sure[-1]) - names.index(sure[0]) + 1
         where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
+        if between > len(sure):
+            where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
         return (
             f"{subject} {about} {what} {where}. For {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
             f"fits all percentiles from {first} to {last}, but at some of them the {effect} could also be zero."
