@@ -170,7 +170,9 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
             + ", however many queries the connection carries"
         )
     for arm, saves in saving.values():
-        clauses.append(f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more queries")
+        clauses.append(
+            f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more queries"
+        )
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
