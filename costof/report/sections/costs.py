@@ -101,7 +101,7 @@ class CostsSection(Section[None, None]):
                 yield Paragraph(" ".join(lines))
             legend = " ".join(
                 [
-                    f"Brackets contain the 95 % confidence interval, computed over {index.unit}s.",
+                    f"Brackets contain the 95 % confidence interval over {index.unit}s.",
                     f"A relative effect is the mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
                 ]
             )
