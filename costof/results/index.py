@@ -255,7 +255,7 @@ class Index:
             lines.append(
                 f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
                 f"{fmt.percent(worst.relative)} ({amount}). An effect of {fmt.percent(worst.relative)} or less in "
-                f"{where} may therefore be noise."
+                f"{where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)

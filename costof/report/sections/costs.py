@@ -37,8 +37,8 @@ from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
-    " In rows where the mean of the ratios clearly differs from the quotient of the two values in the row, the "
-    "quotient is shown."
+    " In rows where the geometric mean of the ratios clearly differs from the quotient of the two values in the row, "
+    "the quotient is shown."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -102,7 +102,8 @@ class CostsSection(Section[None, None]):
             legend = " ".join(
                 [
                     f"Brackets contain the 95 % confidence interval over {index.unit}s.",
-                    f"A relative effect is the mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
+                    f"A relative effect is the geometric mean of the {index.unit}s' ratios."
+                    f"{QUOTIENT if disagreeing else ''}",
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"

@@ -38,9 +38,9 @@ MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
-    "Workers are simultaneous clients that never pause, so rate × time is about their number (Little's law). More "
-    "workers would lengthen each operation, but not raise the rate. The column 'limit' says what limits the rate: the "
-    "CPU time that one program may use, or this machine's CPU."
+    "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
+    "workers (Little's law). More workers would lengthen each operation, but not raise the rate. The column 'limit' "
+    "says what limits the rate: the CPU time that one program may use, or this machine's CPU."
 )
 
 

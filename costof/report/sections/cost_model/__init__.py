@@ -65,7 +65,8 @@ ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your dis
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
-    "connections to the servers. Intervals include the uncertainty of both times."
+    "connections to the servers. Intervals include the uncertainty of own times and round-trip "
+    "times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
