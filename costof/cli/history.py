@@ -27,7 +27,8 @@ from costof.results.series import Conditions, changes_within, read_conditions, t
 
 HEAD = ["metric", "with", "runs", "first", "last", "changed"]
 CAPTION = (
-    "Dots: the cost in each run, in percent of its control, with its 95 % interval. Lines: their means between changes."
+    "Dots are the cost in each run, in percent of its control, with its 95 % interval. Lines are the means of the dots "
+    "between changes."
 )
 PANEL_HEIGHT = 150
 

@@ -71,7 +71,9 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
         return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
     if unresolved:
         names = _names(unresolved, figures, every=EVERY_KEY_FIGURE)
-        doubts.insert(0, f"after {index.extent}, the effect on {names} is unresolved")
+        one = len(unresolved) == 1 or names == EVERY_KEY_FIGURE
+        effects, are = ("the effect", "is") if one else ("the effects", "are")
+        doubts.insert(0, f"after {index.extent}, {effects} on {names} {are} unresolved")
     more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
     level = LOW if len(unresolved) == len(figures) else LIMITED
     return f"{level}: {'; '.join(doubts[:MOST_DOUBTS])}{more}."
@@ -81,7 +83,7 @@ def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
     if failed:
         labels = fmt.listed([check.label for check in failed])
         noun, verb = ("check", "affects") if len(failed) == 1 else ("checks", "affect")
-        return f"; the failed {noun} ({labels}) {verb} none of these figures"
+        return f"; the failed {noun} ({labels}) {verb} none of the figures in the short answer"
     if not checks:
         return ", all resolved"
     return ", all checks passed" if all(check.passed for check in checks) else ", no check failed"
@@ -126,11 +128,10 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
     known = _arms_by_quantity(figures)
     several = len({figure.arm for figure in figures}) > 1
     names = [
-        f"{words} with {fmt.listed(labels)}" if several and labels != known[words] else words
+        f"{words} (only with {fmt.listed(labels)})" if several and labels != known[words] else words
         for words, labels in quantities.items()
     ]
-    *first, last = names
-    return f"{', '.join(first)}, and {last}" if first and names != [*quantities] else fmt.listed(names)
+    return fmt.listed(names)
 
 
 def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:

@@ -172,7 +172,8 @@ def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
     Figures that the same rounds dominate share a sentence. For example: 'Round 3 was far slower than the others (TLS:
-    151 ms instead of 14 to 20 ms): it raises the mean difference of a new connection from +15 ms to +24 ms.'
+    151 ms; the others: 14 to 20 ms). Round 3 alone raises the mean difference of a new connection from +15 ms to
+    +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -197,10 +198,10 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         return f"The {unit}s differ widely ({usual}): {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
-    was, it = ("was", "it") if one else ("were", "they")
+    was, which = "was" if one else "were", fmt.capital(rounds_in_words(uneven, unit))
     text = (
-        f"{fmt.capital(rounds_in_words(uneven, unit))} {was} {_how_far(figure, uneven)} "
-        f"({side}{far} instead of {usual.removeprefix(side)}): {it} {_moves(group, one=one)}."
+        f"{which} {was} {_how_far(figure, uneven)} "
+        f"({side}{far}; the others: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
     )
     hidden = [
         (each, rounds.without)

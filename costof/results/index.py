@@ -254,7 +254,8 @@ class Index:
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
                 f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
-                f"{fmt.percent(worst.relative)} ({amount}). An effect of this size or less in {where} may be noise."
+                f"{fmt.percent(worst.relative)} ({amount}). An effect of {fmt.percent(worst.relative)} or less in "
+                f"{where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)

@@ -175,7 +175,7 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)
-    assert re.search(r"raise the 'margin' of th.+ in the study's file \(now \d+ % for '", advice)
+    assert re.search(r"raise the 'margin' of th.+ in the study's file, .+ \(now \d+ % for '", advice)
 
 
 def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
@@ -185,7 +185,7 @@ def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
     assert "unresolved; within the noise" in text
     _, *costs = answer_texts(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     assert costs
-    assert all("is unresolved because identical copies of the control differ as much" in each for each in costs)
+    assert all("identical copies of the control differ as much" in each for each in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
@@ -197,10 +197,10 @@ def test_report_says_why_an_effect_is_unresolved_although_its_interval_excludes_
     difference = Estimate(value=0.5, low=0.2, high=0.8, rounds=10)
     update = {"verdict": Verdict.UNRESOLVED, "unresolved": why, "ratio": ratio, "difference": difference}
     _, *costs = answer_texts(with_effects(**update), "answer")
-    assert all("although its interval excludes 0, because verdicts" in each for each in costs)
+    assert all("(not significant after the correction for several effects)" in each for each in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     _, *costs = answer_texts(with_effects(**{**update, "ratio": wide}), "answer")
-    assert not [each for each in costs if "although" in each]
+    assert not [each for each in costs if "not significant" in each]
 
 
 def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:

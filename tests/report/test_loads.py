@@ -40,7 +40,7 @@ def test_report_on_a_load_with_pooled_connections_states_their_number_and_think_
 ) -> None:
     (answer,) = [sentence.text for sentence in at_load(load=load).answer if start in sentence.text]
     assert "changes a query by less than 5" in answer
-    assert " cores busy instead of " in answer
+    assert " cores busy (control: " in answer
     assert "a new connection" not in answer
     # With a think time, the rate is measured for each arm. Otherwise the load determines it.
     assert ("queries a second |" in render_markdown(at_load(load=load))) == (load.think_time is not None)

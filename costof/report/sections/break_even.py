@@ -166,10 +166,13 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         share = max(p.share for _, p in never)
         where = fmt.listed([arm.at_place.strip() for arm, p in never if p.share == share])
         clauses.append(
-            f"{{}} adds {fmt.share(share)} or more {WHOLE} {where}".rstrip() + ", however many queries it carries"
+            f"{{}} adds {fmt.share(share)} or more {WHOLE} {where}".rstrip()
+            + ", however many queries the connection carries"
         )
     for arm, saves in saving.values():
-        clauses.append(f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more")
+        clauses.append(
+            f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more queries"
+        )
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")

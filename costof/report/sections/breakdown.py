@@ -27,10 +27,11 @@ from costof.study.arms import PlannedArm
 
 HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
-    "A step adds the gateway, or encrypts columns. Each part is the CPU time that one program needs for an operation: "
-    "before the step, and added by it (mean over rounds). The share is the part's added time divided by that of all "
-    "parts, with its 95 % interval (Fieller). A part that needs less time after the step has a negative share, so the "
-    "shares of the others can exceed 100 %. Added CPU time lowers the throughput if all cores are busy."
+    "The table compares the service before and after each of two steps: the gateway is added, and then columns are "
+    "encrypted. Each part is the CPU time that one program needs for an operation: before the step, and what the step "
+    "adds (mean over rounds). A program's share is its added CPU time divided by that of all programs, with its 95 % "
+    "interval (Fieller). A program that needs less CPU time after the step has a negative share, so the shares of the "
+    "others can exceed 100 %. Added CPU time lowers the throughput if all cores are busy."
 )
 TOTAL = "total"
 
@@ -189,7 +190,9 @@ def _sentence(index: Index, step: Step) -> str:
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
     unresolved = [part.label for part in step.parts if part not in resolved]
     texts = [fmt.listed(amounts)] if amounts else []
-    texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
+    if unresolved:
+        changes = "the change in {} is unresolved" if len(unresolved) == 1 else "the changes in {} are unresolved"
+        texts.append(changes.format(fmt.listed(unresolved)))
     verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
     what = f"{verb} {fmt.absolute(size, unit)} of {step.what}"
     return f"{start} {fmt.capital(step.label)} {what}: {'; '.join(texts)}."

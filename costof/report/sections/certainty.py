@@ -92,7 +92,7 @@ def _differences_caption(index: Index, metric: Metric, context: Context) -> str:
     parts = []
     for arm, effect in _effects(index, metric, context):
         above = sum(each > 0 for each in effect.differences)
-        rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
+        rounds = f"{arm.label} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
         parts.append(f"{rounds} ({verdict_words(effect, metric)})")
     return f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {'; '.join(parts)}."
 
@@ -185,12 +185,12 @@ def _points(value: Value) -> list[tuple[float, float]]:
 def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
     """Return the percentiles of a panel's curves in words, for readers who cannot see the picture.
 
-    For example: 'Connect and first query (wire): p50 5.1 ms on plain and 7.2 ms on tls; p99 …'.
+    For example: 'Connect and first query (wire): p50 5.1 ms with plain and 7.2 ms with TLS; p99 …'.
     """
     parts = []
     for name in ("p50", "p99"):
         values = [
-            f"{fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)} on {arm.protection}"
+            f"{fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)} with {arm.label}"
             for arm, value in _curves(index, metric, context)
             if name in value.percentiles
         ]

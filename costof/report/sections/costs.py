@@ -37,8 +37,8 @@ from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
-    " In rows where the mean of the ratios clearly differs from the quotient of the two values in the row, the "
-    "quotient is shown."
+    " In rows where the geometric mean of the ratios clearly differs from the quotient of the two values in the row, "
+    "the quotient is shown."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -103,8 +103,9 @@ class CostsSection(Section[None, None]):
                 yield Paragraph(" ".join(lines))
             legend = " ".join(
                 [
-                    f"Brackets: 95 % confidence interval over {index.unit}s.",
-                    f"Relative: mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
+                    f"Brackets contain the 95 % confidence interval over {index.unit}s.",
+                    f"A relative effect is the geometric mean of the {index.unit}s' ratios."
+                    f"{QUOTIENT if disagreeing else ''}",
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
@@ -239,25 +240,25 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _noise(line: Line) -> str:
-    """Return why effects are unresolved although their intervals exclude 0; '' if there are none.
+    """Return a sentence about resolved effects that identical copies of the control reach too; '' if there are none.
 
-    Either identical copies of the control differ by as much, or the verdict is corrected for several effects.
+    Clauses about unresolved effects say this themselves.
     """
-    hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
-    texts = []
-    if hidden:
-        unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
-        where, differ = f"'{line.metric.label}'{_places(hidden)}", "identical copies of the control differ as much"
-        unclear = f" The effect of {line.label} on {where} is unresolved because {differ}."
-        texts.append(unclear if unresolved else f" {fmt.capital(differ)} in {where}.")
-    corrected = [(arm, effect) for arm, effect in line.effects if unresolved_by_correction(effect)]
-    if corrected:
-        texts.append(
-            f" The effect of {line.label} on '{line.metric.label}'{_places(corrected)} is unresolved although its "
-            "interval excludes 0, because verdicts, which are corrected for the number of effects, are stricter than "
-            "single intervals."
-        )
-    return "".join(texts)
+    hidden = [
+        (arm, effect)
+        for arm, effect in line.effects
+        if hidden_by_noise(effect) and effect.verdict is not Verdict.UNRESOLVED
+    ]
+    if not hidden:
+        return ""
+    return f" Identical copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+
+
+def _why_unresolved(effect: Effect) -> str:
+    """Return in brackets why an effect is unresolved although its interval excludes 0; '' if the interval has 0."""
+    if hidden_by_noise(effect):
+        return " (identical copies of the control differ as much)"
+    return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""
 
 
 def _clauses(line: Line) -> str:
@@ -342,9 +343,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
-        return str(
-            fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.absolute(effect.difference, effect.unit)
-        )
+        ratio, unit = effect.printed_ratio, effect.unit
+        change = fmt.relative(ratio) if ratio else fmt.absolute(effect.difference, unit, signed=True)
+        return f"{change}{_why_unresolved(effect)}"
     if metric.better == "higher" and effect.printed_ratio is not None:
         return str(fmt.gain(effect.printed_ratio) if saves else fmt.loss(effect.printed_ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)

@@ -20,9 +20,9 @@ from costof.results.models import Cpu
 LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {
-    "throttled": "Throttled: share of the time for which a program had to wait, because it had used up its CPU limit. "
-    "The column's heading, such as 'throttled: haproxy', names the program.",
-    "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
+    "throttled": "“Throttled” is the share of the time for which a program had to wait, because it had used up its CPU "
+    "limit. The column's heading, such as 'throttled: haproxy', names the program.",
+    "steal": "“Steal” is the share of the machine's CPU time that the hypervisor used for others.",
 }
 Bars = tuple[str, Context, list[Cpu]]
 """The content of one panel of the figure: a workload, a context (such as a distance), and the CPU time of each arm."""

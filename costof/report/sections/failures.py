@@ -22,7 +22,7 @@ METHOD = (
     "The interval of a difference of two shares is Newcombe's (1998). Latencies and rates cover only operations that "
     "succeeded."
 )
-SUCCEEDED = "All other figures cover only operations that succeeded."
+SUCCEEDED = "Latencies and rates cover only operations that succeeded."
 #: If more than this share of operations fail, the report mentions it at its top, even if as many fail with the control.
 LEAST_REPORTED = 0.001
 

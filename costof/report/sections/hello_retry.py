@@ -21,8 +21,8 @@ PHASE, VERSION = "tls", "TLSv1.3"
 #: The round trips of a full handshake of TLS 1.3 (RFC 8446, section 2).
 ROUND_TRIPS = 1
 SENTENCE = (
-    "With {arms}, the TLS handshake takes {trips} instead of the 1 that TLS 1.3 needs. The server does not accept the "
-    "key-exchange group that the client offers first, and asks the client to try again with {group} "
+    "With {arms}, the TLS handshake takes {trips}, although TLS 1.3 usually needs only 1. The server does not accept "
+    "the key-exchange group that the client offers first, and asks the client to try again with {group} "
     "(HelloRetryRequest). A server that accepts the first group (X25519 for most clients) saves one round trip of each "
     "new connection."
 )

@@ -317,20 +317,20 @@ def _amount(effect: Effect, sign: int) -> str:
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
-    """Return a clause such as 'the p99 of a query is 12 ms instead of 8 ms'; None if there are too few operations."""
+    """Return a clause such as 'the p99 of a query is 12 ms (control: 8 ms)'; None if there are too few operations."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):
         return None
     slow, usual = (fmt.with_unit(fmt.number(value.percentiles["p99"]), metric.unit) for value in known)
-    return f"the p99 of a {metric.label} is {slow} instead of {usual}"
+    return f"the p99 of a {metric.label} is {slow} (control: {usual})"
 
 
 def _cores_in_use(cores: Sequence[Cores]) -> str:
     """Return a clause about the cores with and without the arm.
 
-    For example: "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client 0.33 instead of
-    0.09".
+    For example: "the server keeps 0.56 of this machine's 2 cores busy (control: 0.18) and the client 0.33 (control:
+    0.09)".
     """
     parts: list[str] = []
     for each in cores:
@@ -339,7 +339,7 @@ def _cores_in_use(cores: Sequence[Cores]) -> str:
         verb = ("keep" if each.name == "servers" else "keeps") if not parts else ""
         of = f" of this machine's {each.available}" if each.available is not None else ""
         busy = f"{of} cores busy" if not parts else ""
-        parts.append(" ".join(filter(None, [f"the {each.name}", verb, f"{used}{busy} instead of {without}"])))
+        parts.append(" ".join(filter(None, [f"the {each.name}", verb, f"{used}{busy} (control: {without})"])))
     if all(each.who == "client" for each in cores):
         parts[-1] += " (the servers' CPU time is unknown)"
     return fmt.listed(parts)

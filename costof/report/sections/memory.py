@@ -23,8 +23,8 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
     "After the last round, each variant opened idle connections in {steps} steps{servers}. All idle connections "
     "stayed open. Before a connection was idle, it performed one operation, after a login if the server has one. "
-    "Memory of a connection: the growth of the servers' memory in a step divided by the connections opened in it; mean "
-    "over all steps but the first {lead_in}, with its 95 % interval."
+    "The memory of a connection is the growth of the servers' memory in a step, divided by the number of connections "
+    "opened in the step. The figure is the mean over all steps except the first {lead_in}, with its 95 % interval."
 )
 FRESH = ", on servers that were started for it"
 TURNS = (

@@ -41,11 +41,11 @@ def _method(index: Index) -> list[str]:
         f"geometric mean of the {index.unit}s' ratios. The 95 % interval is computed from the {index.unit}s, not from "
         "single operations; the variance of an effect is partly pooled over the arms of a metric.",
         "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
-        "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
+        "the printed intervals are not. An effect can therefore be “unresolved” although its interval just excludes "
         "zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
-        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell none of these, and "
-        "neither that the effect is a cost or a saving.",
+        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell neither of these, nor "
+        "whether the effect is a cost or a saving.",
     ]
     if core.starts:
         lines.append(

@@ -48,13 +48,14 @@ HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
 GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
-    "Gain: the protection with the mitigation compared with the protection without it, round by round. Recovered "
-    "share: the gain of a mitigation divided by {loss}, with its 95 % interval (Fieller). A recovered share above "
-    "100 % means that the mitigation gains more than {loss}."
+    "The gain of a mitigation is the difference between the protection with the mitigation and the protection "
+    "alone, round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with its "
+    "95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
+    "than the protection costs."
 )
 HOW_TO_READ = (
-    "Points show the recovered share of the loss, lines its 95 % interval. 100 % stands for {loss}; above 100 %, the "
-    "mitigation gains more; below 0 %, the mitigation adds to the cost."
+    "Points show the recovered share of the loss, lines its 95 % interval. A share of 100 % is {loss}. Above 100 %, "
+    "a mitigation gains more than that; below 0 %, a mitigation adds to the cost."
 )
 ALL = 1.0
 INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
@@ -342,7 +343,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
     """
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
-        return f"{_gains(index, data, data.best)}{but}."
+        return f"{_gains(index, data, data.best)}{but}.{_share_of_loss(index, data, data.best)}"
     keeping = [each for each in data.protecting if not each.gives_up]
     which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
@@ -377,13 +378,15 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        changed = " and the same change" if data.reference_levels.get(best.factor) else ""
-        control = f"'{index.label(data.control)}'{changed}"
-        without = f" ({fmt.number(on_arm.control_value)} with {control})" if on_arm is not None else ""
-        share = _share_of_loss(data, best)
+        control = f"'{index.label(data.control)}'"
+        reached, also = fmt.number(on_arm.control_value) if on_arm is not None else "", ""
+        if reached and data.reference_levels.get(best.factor):
+            also = f", and with {control} to {reached}"
+        elif reached:
+            also = f" (with {control} and without this change: {reached})"
         return (
             f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
-            f"{fmt.number(after)}{without}{share}"
+            f"{fmt.number(after)}{also}"
         )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
@@ -426,7 +429,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     if harmful:
         more: dict[str, list[str]] = {}
         for each in harmful:
-            clause = f"{_subject(each)} adds to the cost ({metric} {_gain(index, data, each)})"
+            clause = f"{_subject(each)} adds to the cost and changes {metric} by {_gain(index, data, each)}"
             more.setdefault(_reference_at(index, data, each), []).append(clause)
         without_gain += [f"compared with {reference}, {fmt.listed(each)}" for reference, each in more.items()]
     if without_gain:
@@ -501,17 +504,19 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
     return f"the {loss} that {index.label(data.reference)} {verb} {_metric(index, data)}{where}"
 
 
-def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
-    """Return text such as ', which recovers 77 % of the loss with one client'.
+def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
+    """Return a further sentence, such as ' A group of 32 clients recovers 77 % of the loss with one client.'
 
-    Return '' if the mitigation has the same context as the reference, or if the recovered share is unknown.
+    Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
+    share is unknown.
     """
     level = data.reference_levels.get(best.factor, "")
-    if not level or best.recovered is None:
+    if not level or best.recovered is None or not _is_rate(index, data):
         return ""
     if best.recovered.value > ALL:
-        return f", which recovers more than the loss with {level}"
-    return f", which recovers {fmt.percentage(best.recovered).value} of the loss with {level}"
+        return f" The gain of {_subject(best)} is larger than the whole loss with {level}."
+    share = fmt.percentage(best.recovered).value
+    return f" {fmt.capital(_subject(best))} recovers {share} of the loss with {level}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
@@ -521,8 +526,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
     """
     return [
         f"{fmt.capital(_subject(each))} already causes "
-        f"{fmt.percentage(each.recovered.through(lambda share: 1 - share))} of {_whose_loss(index, data)}, so the "
-        "protection itself does not cost this part."
+        f"{fmt.percentage(each.recovered.through(lambda share: 1 - share))} of {_whose_loss(index, data)}; the "
+        "protection itself causes only the rest."
         for each in data.without_protection
         if each.recovered is not None
     ]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Model
-from costof.report.blocks import Block, Cell, Table
+from costof.report.blocks import FILES, MARKDOWN, Block, Cell, Heading, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import SAME_SET_UP, Index, Lead, verdict_words
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
@@ -125,7 +125,10 @@ class RecommendationsSection(Section[Spec, Recommendations]):
             )
         head = [*COLUMNS[:CONTROL], index.control_heading, *COLUMNS[CONTROL + 1 :]]
         for title, rows in tables:
-            yield Table.of(head, rows, title=title, note=note if title == tables[-1][0] else "", texts=(0, VERDICT))
+            yield Table.of(head, rows, title=title, texts=(0, VERDICT))
+        if note and tables:
+            yield Heading("Published figures", media=MARKDOWN)
+            yield Paragraph(note, "note", media=FILES)
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
@@ -197,10 +200,10 @@ def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) ->
         (same, "makes no difference {at}, where its servers replicated in the same tree as the control's"),
     ):
         if some:
-            parts.append(f"{'it' if parts else label} {words.format(at=_at(some, unit))}")
+            parts.append(f"{label} {words.format(at=_at(some, unit))}")
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
-        effect = "its effect" if parts else f"the effect of {label}"
-        parts.append(f"{effect} {_at(unresolved, unit)} is unresolved ({_amounts(metric, unresolved, unit)})")
+        at, amounts = _at(unresolved, unit), _amounts(metric, unresolved, unit)
+        parts.append(f"the effect of {label} {at} is unresolved ({amounts})")
     return "; ".join(parts)
 
 

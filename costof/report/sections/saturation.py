@@ -38,9 +38,9 @@ MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
-    "Workers are simultaneous clients that never pause, so rate × time is about their number (Little's law). More "
-    "workers would lengthen each operation, but not raise the rate. The column 'limit' says what limits the rate: the "
-    "CPU time that one program may use, or this machine's CPU."
+    "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
+    "workers (Little's law). More workers would lengthen each operation, but not raise the rate. The column 'limit' "
+    "says what limits the rate: the CPU time that one program may use, or this machine's CPU."
 )
 
 
@@ -143,7 +143,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     used = cpu.seconds_per_1000
     if sum(used.values()) * per_second / 1000 < CORES_USED * cores:
         return None
-    return f"this machine's CPU (most of it: {max(used, key=used.__getitem__)})"
+    return f"this machine's CPU (largest user: {max(used, key=used.__getitem__)})"
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:

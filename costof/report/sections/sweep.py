@@ -9,7 +9,7 @@ from pydantic import Field
 from costof import format as fmt
 from costof.format import Text
 from costof.model import Model
-from costof.report.blocks import Block, Cell, Table
+from costof.report.blocks import FILES, MARKDOWN, Block, Cell, Heading, Paragraph, Table
 from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Arm, Core, Metric
@@ -74,8 +74,10 @@ class SweepSection(Section[Spec, Sweep]):
             head = [data.label, f"control: {control}", arm_label, change, PUBLISHED]
             if all(row[-1] == fmt.NONE for row in rows):
                 head, rows = head[:-1], [row[:-1] for row in rows]
-            note = published.cited if published and title == tables[-1][0] else ""
-            yield Table.of(head, rows, title=title, note=note)
+            yield Table.of(head, rows, title=title)
+        if tables and published:
+            yield Heading("Published figures", media=MARKDOWN)
+            yield Paragraph(published.cited, "note", media=FILES)
 
 
 def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:

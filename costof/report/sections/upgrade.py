@@ -26,8 +26,8 @@ from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 
 METHOD = (
-    "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets: 95 % confidence "
-    "interval. The verdicts are corrected together for the number of rows."
+    "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets contain the 95 % "
+    "confidence interval. The verdicts are corrected together for the number of rows."
 )
 
 

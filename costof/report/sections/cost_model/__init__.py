@@ -65,7 +65,8 @@ ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your dis
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
-    "connections to the servers. Intervals include the uncertainty of both times."
+    "connections to the servers. Intervals include the uncertainty of own times and round-trip "
+    "times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
@@ -196,9 +197,9 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
         counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
-        "Flushes were counted by the servers. Simultaneous operations share flushes, and each waits for at most two of "
-        f"them. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
-        "after the rounds."
+        "Flushes were counted by the servers. Simultaneous operations share flushes, and each operation waits for at "
+        f"most two flushes. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, "
+        "between and after the rounds."
     ]
 
 
@@ -399,8 +400,9 @@ def worst(index: Index, model: CostModel) -> str | None:
         return None
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
+    worst = "This prediction" if len(tested) == 1 else "The worst prediction"
     return (
-        f"The formula was checked by {far} for farther distances, of which the worst differs from the measurement by "
+        f"The formula was checked by {far} for farther distances. {worst} differs from the measurement by "
         f"{fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with {index.label(most.arm)} at a "
         f"round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )

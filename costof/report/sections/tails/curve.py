@@ -109,12 +109,12 @@ def _figure(index: Index, shown: Panels) -> Figure:
 
 
 def _at_ticks(metric: Metric, shown: list[tuple[Arm, Curve]]) -> str:
-    """Return the costs at the marked percentiles in words, such as 'tls +0.03 ms at p50 and +0.4 ms at p99'."""
+    """Return the costs at the marked percentiles in words, such as 'TLS: +0.03 ms at p50 and +0.4 ms at p99'."""
     texts = []
     for arm, curve in shown:
         points = [point for point in curve.points if point.percentile in TICKS]
         added = [f"{_added(point, metric).value} at {percentile_name(point.percentile)}" for point in points]
-        texts.append(f"{arm.protection} {fmt.listed(added)}")
+        texts.append(f"{arm.label}: {fmt.listed(added)}")
     return "; ".join(texts)
 
 
@@ -208,9 +208,13 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"{subject} {about} {what}, whether an operation is fast or slow: a {effect} of {amount} fits every "
                 f"percentile from {first} to {last}."
             )
+        names = [percentile_name(point.percentile) for point in points]
+        between = names.index(sure[-1]) - names.index(sure[0]) + 1
         where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
+        if between > len(sure):
+            where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
         return (
-            f"{subject} {about} {what} {where}. With {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
+            f"{subject} {about} {what} {where}. For {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
             f"fits all percentiles from {first} to {last}, but at some of them the {effect} could also be zero."
         )
     if alike[-1].percentile < MEDIAN:
