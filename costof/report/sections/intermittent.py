@@ -34,8 +34,8 @@ METHOD = (
     "worse than the mean of the round's other two by more than two robust standard deviations and by more than 10 %. "
     "A randomization test decides whether the arm's slices are outlying more often and farther than those of the "
     "control and its copy. An operation is slow if it takes longer than the median of its slice by more than half of "
-    "that median, and by more than half of the control's median. A t-test by {unit} compares the share of slow "
-    "operations with the control and its copy."
+    "that median, and by more than half of the control's median. A t-test over {unit}s compares the arm's share of "
+    "slow operations with the shares of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2

@@ -205,8 +205,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, whether an operation is fast or slow: a {effect} of {amount} fits every "
-                f"percentile from {first} to {last}."
+                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} is within the band at "
+                f"every examined percentile from {first} to {last}."
             )
         names = [percentile_name(point.percentile) for point in points]
         between = names.index(sure[-1]) - names.index(sure[0]) + 1
@@ -214,8 +214,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         if between > len(sure):
             where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
         return (
-            f"{subject} {about} {what} {where}. For {index.label_at(curve.arm)}, a {effect} of {amount} in {what} "
-            f"fits all percentiles from {first} to {last}, but at some of them the {effect} could also be zero."
+            f"{subject} {about} {what} {where}. At the other examined percentiles from {first} to {last}, the {effect} "
+            f"of {index.label_at(curve.arm)} may be as large, or zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
