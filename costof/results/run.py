@@ -172,7 +172,10 @@ class Run:
 
     @cached_property
     def planned_changes(self) -> Changes:
-        """Return how each arm differs from its control, with the standard errors of a run that ended as planned."""
+        """Return how each arm differs from its control.
+
+        The standard errors are those for a run that ends as planned, even if this run did not.
+        """
         return every_change(self.plan, self.samples)
 
     @property

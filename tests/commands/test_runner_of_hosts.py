@@ -144,7 +144,7 @@ def test_error_suggests_that_hosts_share_a_file_system_if_the_output_folder_exis
     assert "the same file system" in parsed(host.ask(written, SECONDS))["error"]["detail"]
 
 
-def test_plan_in_plain_text_is_refused_and_not_quoted(host: HostActor) -> None:
+def test_unencrypted_plan_is_refused_and_not_quoted_in_the_error(host: HostActor) -> None:
     host.start_runner()
     error = parsed(host.ask(line({"plan": plan_of("true")}), SECONDS))["error"]
     assert error == {"class": "plan", "detail": "it is not a plan that was encrypted for this key"}

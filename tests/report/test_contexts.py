@@ -36,7 +36,7 @@ def test_terminal_shows_only_headline_metrics_at_far_distances() -> None:
         assert "authentication, ms" not in part.split("Brackets")[0]
 
 
-def test_arms_are_grouped_with_the_control_of_their_distance() -> None:
+def test_arms_are_grouped_with_the_control_at_the_same_distance() -> None:
     result = transport()
     reversed_arms = result.model_copy(update={"arms": result.arms[::-1]})
     contexts = Index(reversed_arms).contexts

@@ -52,8 +52,8 @@ class MysqlDatabaseTarget(TargetServer):
     def claim(self) -> None:
         """Create and lock the database, write the run's record (marker) into it, and create its tables.
 
-        The tables are created before they are filled, because clients log in to the database earlier, to verify that
-        each arm (variant) can be measured.
+        The tables are created here and filled later. In between, clients log in to the database to verify that each
+        arm (variant) can be measured.
         """
         if not self._marked.lock():
             raise self._occupied("is used by another run")

@@ -160,7 +160,7 @@ def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> Non
         plan_of(HTTP, "quick", "distance=far", target="https://h/")
 
 
-def test_prediction_at_a_load_equals_the_measurement_at_the_same_distance() -> None:
+def test_latency_predicted_for_a_distance_equals_the_latency_measured_there() -> None:
     measured = fake_result(plan("distance=2", target=None), AtLoad(), noise=Noise(0.01))
     for metric, (control, arm) in ((CONNECTION, CONNECT), (QUERY, LATER)):
         effect, there = predicted(result_of("distance=2", AtLoad()), metric), effect_of(measured, metric, "tls")
