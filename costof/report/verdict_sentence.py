@@ -74,7 +74,7 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
         subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
-    texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
+    texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
 
 
@@ -95,7 +95,7 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
     return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
 
 
-def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
+def predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     """Return the predicate of a verdict, such as 'adds 5.5 ms (+54 %) to a connection, and needs 0.65 more cores'.
 
     `clauses` has pairs such as ('adds', '5.5 ms (+54 %) to a connection'), with verbs in the singular. The verbs are
@@ -107,7 +107,7 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
             singular, *after = verb.split(" ")
             verb = " ".join(["do" if singular == "does" else singular.removesuffix("s"), *after])
         objects.setdefault(verb, []).append(words)
-    *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
+    *first, last = [f"{verb} {fmt.listed(each)}".rstrip() for verb, each in objects.items()]
     return f"{', '.join(first)}, and {last}" if first else last
 
 

@@ -30,6 +30,7 @@ from costof.report.blocks import (
 )
 from costof.report.key_figures import KeyFigure, of_effect, uneven_lines
 from costof.report.sections import Section, sentences
+from costof.report.verdict_sentence import predicate
 from costof.results.index import VIEWS, Context, Index, hidden_by_noise, unresolved_by_correction, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
@@ -397,13 +398,9 @@ def _costs(index: Index, arm: Arm) -> list[str]:
 
 def _with_each_verb_once(clauses: list[str]) -> str:
     """Return clauses as text that names each verb once, such as "adds 1 ms to 'a' and 2 ms to 'b', and lowers 'c'"."""
-    objects: dict[str, list[str]] = {}
-    for clause in clauses:
-        match = VERB.match(clause)
-        verb = match[0] if match else ""
-        objects.setdefault(verb or clause, []).append(clause.removeprefix(verb))
-    *first, last = [each[0] if verb == each[0] else f"{verb}{fmt.listed(each)}" for verb, each in objects.items()]
-    return f"{', '.join(first)}, and {last}" if first else last
+    matches = [(VERB.match(clause), clause) for clause in clauses]
+    pairs = [(match[0].rstrip(), clause[match.end() :]) if match else (clause, "") for match, clause in matches]
+    return predicate(pairs, subjects=1)
 
 
 TITLES = {
