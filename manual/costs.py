@@ -136,7 +136,7 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
     workload = study.workloads[metric.workload]
     operation = index.metric_title(metric.name) if index.many_views else metric.label
     effect = index.effect(metric.name, arm.name)
-    if effect is not None and not _verified(index, metric, arm):
+    if effect is not None and not _verified(index, workload.view, arm):
         return Cost(operation, missing="there is no evidence of what the arms used in this view")
     if effect is None:
         reasons = (each.reason for each in index.core.missing if (each.metric, each.arm) == (metric.name, arm.name))
@@ -155,16 +155,15 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
     )
 
 
-def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
-    """Return whether evidence confirms the settings of the arm and of its control for this metric.
+def _verified(index: Index, view: str, arm: Arm) -> bool:
+    """Return whether evidence confirms the settings of the arm and of its control.
 
-    The evidence must be from slices (measured windows), and from the client that measured the metric: 'wire' (the
-    engine) or 'app' (a driver).
+    The evidence must be from slices (measured windows), and from the client that sent the operations: `view` is 'wire'
+    (the engine) or 'app' (a driver).
     """
     control = index.arm(arm.baseline or "")
     return all(
-        each is not None and any(item.view == metric.view and item.slices for item in each.evidence)
-        for each in (arm, control)
+        each is not None and any(item.view == view and item.slices for item in each.evidence) for each in (arm, control)
     )
 
 

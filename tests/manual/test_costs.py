@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from html import unescape
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_arm_without_evidence_has_no_figures(stored: StoredRun) -> None:
 
 def test_missing_figure_is_replaced_by_the_reason(stored: StoredRun) -> None:
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
+
+
+def test_cpu_time_of_a_server_is_shown_if_there_is_evidence_from_the_client_that_sent_the_operations(
+    tmp_path: Path,
+) -> None:
+    study = "http-firewall"
+    ledger = fake_run(tmp_path / study, plan_of(study), TRUTHS[study], rounds=6)
+    stored = StoredRun(read_run(ledger), analyse(ledger))
+    text = unescape(re.sub(r"<[^>]+>", " ", page({study: stored}, [study], measured(stored))))
+    assert re.search(r"nginx's CPU time of a request\s+\S+\s+\S+\s+[+−]", text)
 
 
 def test_costs_page_has_a_row_with_the_memory_of_a_connection_and_of_all_clients(stored: StoredRun) -> None:
