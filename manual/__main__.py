@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from costof.report.result import Result
 from costof.studies import study_names
-from manual import commands, costs, files, glance, published, published_runs, reports, studies
+from manual import commands, costs, files, glance, processors, published, published_runs, reports, studies
 from manual.llms import configuration, llms_text, navigation
 from manual.picture import picture
 
@@ -23,7 +23,8 @@ DOCS = reports.DOCS
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
 #: The site's configuration, with the studies' pages added. Zensical (the site generator) needs it beside docs/.
 SITE = reports.ROOT / "site.yml"
-COSTS, PUBLISHED, SCHEMA = DOCS / "costs.md", DOCS / "published.md", REFERENCE / files.SCHEMA
+COSTS, PUBLISHED, PROCESSORS = DOCS / "costs.md", DOCS / "published.md", DOCS / "processors.md"
+SCHEMA = REFERENCE / files.SCHEMA
 #: The folder of the built site, and a pattern that matches a formula in its pages. The Markdown extension
 #: pymdownx.arithmatex writes formulas in this form.
 BUILT = reports.ROOT / "build" / "site"
@@ -48,7 +49,7 @@ def man(folder: Path) -> None:
 def pages() -> None:
     """Write the generated pages of the site.
 
-    These are the first page, costs.md, published.md, the reference, the reports of runs, and llms.txt.
+    These are the first page, costs.md, published.md, processors.md, the reference, the reports of runs, and llms.txt.
     """
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
@@ -57,6 +58,9 @@ def pages() -> None:
     runs = reports.stored_runs()
     INDEX.write_text(index([runs[name].result for name in studies_in_navigation() if name in runs]))
     COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
+    PROCESSORS.write_text(
+        processors.page(reports.results(reports.FORMER), {study: stored.result for study, stored in runs.items()})
+    )
     PUBLISHED.write_text(published.page(published_runs.stored()))
     reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())

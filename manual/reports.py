@@ -23,6 +23,7 @@ from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger
 from costof.results.run import Run, read_run
+from costof.run.machine import cpu_model
 from costof.study.library import load_study
 from costof.study.plan import WITHOUT_IDLE_CONNECTIONS
 from manual.answers import EMBEDDED, answer
@@ -31,6 +32,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
 RUNS = DOCS / "runs"
+#: The folder with each study's former run, if it was on another kind of processor than the one in `RUNS`.
+FORMER = RUNS / "another-processor"
 #: Additional options of the command. The quick profile of this study needs more time on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 #: The number of idle connections with which the memory of a connection is measured.
@@ -54,13 +57,25 @@ def _command(study: str, idle_connections: int) -> str:
 
 
 def measure(study: str) -> None:
-    """Run a study, and replace its stored ledger. Raises `CalledProcessError`."""
+    """Run a study, and replace its stored ledger. Raises `CalledProcessError`.
+
+    If the stored ledger is from another kind of processor, it moves to `FORMER`.
+    """
     has_idle_connections = load_study(study).service.kind not in WITHOUT_IDLE_CONNECTIONS
     program, *arguments = _command(study, IDLE_CONNECTIONS if has_idle_connections else 0).split()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, study)
         subprocess.run([Path(sys.executable).with_name(program), *arguments, "--out", folder], check=True)
+        keep_if_of_another_processor(study, cpu_model())
         store(folder, RUNS, PLAN, SLICES)
+
+
+def keep_if_of_another_processor(study: str, processor: str, runs: Path = RUNS, former: Path = FORMER) -> None:
+    """Move a study's stored ledger to `former` if it was not measured on `processor`."""
+    stored = stored_runs(runs, f"{study}.tar.xz").get(study)
+    if stored is not None and stored.result.environment.get("CPU") != processor:
+        former.mkdir(exist_ok=True)
+        (runs / f"{study}.tar.xz").replace(former / f"{study}.tar.xz")
 
 
 def store(run: Path, folder: Path, *files: str) -> Path:
@@ -81,16 +96,17 @@ class StoredRun:
     result: Result
 
 
-def stored_runs() -> dict[str, StoredRun]:
+def stored_runs(folder: Path = RUNS, names: str = "*.tar.xz") -> dict[str, StoredRun]:
+    """Return the runs in a folder's archives by study. `names` is a pattern of the archives' names."""
     with tempfile.TemporaryDirectory() as parent:
-        for archive in RUNS.glob("*.tar.xz"):
+        for archive in folder.glob(names):
             shutil.unpack_archive(archive, parent, filter="data")
         ledgers = {folder.name: Ledger.open(folder) for folder in sorted(Path(parent).iterdir())}
         return {study: StoredRun(read_run(ledger), analyse(ledger)) for study, ledger in ledgers.items()}
 
 
-def results() -> dict[str, Result]:
-    return {study: stored.result for study, stored in stored_runs().items()}
+def results(folder: Path = RUNS) -> dict[str, Result]:
+    return {study: stored.result for study, stored in stored_runs(folder).items()}
 
 
 def write_pages(results: dict[str, Result], folder: Path) -> None:

@@ -18,7 +18,7 @@ from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Plan
 from costof.study.schema import Study
-from manual import costs, llms, published
+from manual import costs, llms, processors, published
 from manual.__main__ import index, reference
 from manual.commands import contexts, write_manual_pages
 from manual.reports import ROOT
@@ -99,7 +99,7 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
 def test_each_page_of_the_docs_is_in_the_navigation() -> None:
     listed = [page for _, pages in llms.navigation() for page in pages]
     committed = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
-    made = ["index.md", "costs.md", "published.md", *(f"reference/{name}.md" for name in pages())]
+    made = ["index.md", "costs.md", "published.md", "processors.md", *(f"reference/{name}.md" for name in pages())]
     assert sorted(listed) == sorted([*committed, *made])
 
 
@@ -109,7 +109,7 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
         copy = tmp_path / page.relative_to(ROOT / "docs")
         copy.parent.mkdir(exist_ok=True, parents=True)
         copy.write_text(page.read_text())
-    generated = {"index": index([]), "costs": costs.HEAD, "published": published.HEAD}
+    generated = {"index": index([]), "costs": costs.HEAD, "published": published.HEAD, "processors": processors.HEAD}
     for name, text in {**generated, **{f"reference/{name}": text for name, text in reference().items()}}.items():
         (tmp_path / "reference").mkdir(exist_ok=True)
         (tmp_path / f"{name}.md").write_text(text)

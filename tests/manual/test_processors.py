@@ -1,0 +1,71 @@
+"""The page that compares runs on two processors: which ratios agree, and what is said of the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from costof.report import analyse
+from costof.report.result import Result
+from costof.results.models import Effect
+from manual.processors import NONE_KEPT, page
+from manual.reports import RUNS, keep_if_of_another_processor, stored_runs
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
+
+STUDY = "mongodb-tls"
+FIRST, SECOND = "Processor One", "Processor Two"
+
+
+def on(result: Result, processor: str) -> Result:
+    return result.model_copy(update={"environment": {**result.environment, "CPU": processor}})
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    ledger = fake_run(tmp_path_factory.mktemp("ledger") / STUDY, plan_of(STUDY), TRUTHS[STUDY], rounds=6)
+    return on(analyse(ledger), FIRST)
+
+
+def with_twice_the_ratio(effect: Effect) -> Effect:
+    if effect.ratio is None:
+        return effect
+    return effect.model_copy(update={"ratio": effect.ratio.through(lambda ratio: 2 * ratio)})
+
+
+def test_effects_with_equal_ratios_on_both_processors_agree(first: Result) -> None:
+    text = page({STUDY: first}, {STUDY: on(first, SECOND)})
+    agreeing, compared = map(int, re.findall(r"\*\*(\d+) of (\d+) headline effects agree\*\*", text)[0])
+    assert agreeing == compared == text.count("| yes |") > 0
+    assert FIRST in text
+    assert SECOND in text
+
+
+def test_effect_whose_ratio_doubles_on_another_processor_is_listed_with_what_changed(first: Result) -> None:
+    changed = [with_twice_the_ratio(each) if each.arm == "tls" else each for each in first.effects]
+    text = page({STUDY: first}, {STUDY: on(first, SECOND).model_copy(update={"effects": changed})})
+    different = text.count("| no |")
+    assert different > 0
+    assert text.count("without the protection ") == different
+    assert "is not reached" in text
+
+
+def test_runs_on_the_same_processor_are_not_compared(first: Result) -> None:
+    assert page({STUDY: first}, {STUDY: first}).endswith(NONE_KEPT)
+
+
+def test_stored_run_is_kept_if_its_study_is_measured_on_another_processor(tmp_path: Path) -> None:
+    study = "mongodb-chained-replication"
+    runs, former = tmp_path / "runs", tmp_path / "former"
+    runs.mkdir()
+    archive = runs / f"{study}.tar.xz"
+    archive.write_bytes((RUNS / archive.name).read_bytes())
+    processor = str(stored_runs(runs)[study].result.environment["CPU"])
+    keep_if_of_another_processor(study, processor, runs, former)
+    assert archive.exists()
+    keep_if_of_another_processor(study, "Another Processor", runs, former)
+    assert not archive.exists()
+    assert [*stored_runs(former)] == [study]
