@@ -70,7 +70,7 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_secrets_in_client_settings_are_readable_only_in_messages_to_measuring_processes(
+def test_secrets_of_client_settings_are_shown_only_in_messages_to_measuring_processes(
     running: RunningService,
 ) -> None:
     for arm in running.plan.arms:
@@ -93,7 +93,7 @@ def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running
     assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_running_service_does_not_change(running: RunningService) -> None:
+def test_identity_of_a_running_service_is_the_same_at_each_reading(running: RunningService) -> None:
     identity = running.service.identity()
     assert identity == running.service.identity()
     if running.plan.target is None:
@@ -169,7 +169,7 @@ def test_slice_with_option_reconnect_replaces_open_connections_by_new_connection
                 assert change.connections >= opened
 
 
-def test_service_reports_facts_about_its_protection_that_clients_cannot_see(running: RunningService) -> None:
+def test_evidence_has_facts_about_the_protection_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):

@@ -123,7 +123,9 @@ def test_arms_fail_only_if_openssl_lacks_their_cipher_suite(lab: HttpLab, arms: 
     assert lab.failure_reason() is None
 
 
-def test_connections_are_counted_exactly_and_separately_for_each_route(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_connections_are_counted_exactly_and_separately_for_each_route(
+    lab: HttpLab, arms: list[PlannedArm]
+) -> None:
     routes = {
         Route.from_arm(arm): arm
         for arm in reversed(arms)
@@ -175,7 +177,9 @@ def test_balancer_keeps_its_connections_to_the_origin_open(
 
 
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+def test_resumed_tls_sessions_are_counted_separately_from_full_handshakes(
+    lab: HttpLab, arms: list[PlannedArm], balancer: str
+) -> None:
     arm = next(
         arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels.get("suite") == "dhe-rsa-aes256-sha"
     )

@@ -109,7 +109,7 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_every_client_accepts_the_initial_certificate_key_of_the_server(keys: list[str], first: str) -> None:
+def test_server_first_shows_a_certificate_key_that_every_client_accepts(keys: list[str], first: str) -> None:
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}

@@ -155,5 +155,7 @@ def test_database_behind_a_pair_of_sidecars_is_reached_by_mutual_tls() -> None:
         ),
     ],
 )
-def test_evidence_that_contradicts_mutual_tls_is_an_error(evidence: RouteEvidence, reason: str | None) -> None:
+def test_evidence_that_contradicts_mutual_tls_is_reported_as_a_mismatch(
+    evidence: RouteEvidence, reason: str | None
+) -> None:
     assert evidence.mismatch(MUTUAL) == reason

@@ -199,7 +199,7 @@ def test_every_request_distribution_requests_only_existing_records(store: Store)
         assert [answer.errors for answer in answers] == [[], []]
 
 
-def test_inserts_of_all_arms_continue_one_sequence_of_record_numbers(store: Store) -> None:
+def test_arms_take_keys_of_inserted_records_from_one_shared_sequence(store: Store) -> None:
     """Threads and arms take the keys of new records from one shared sequence, so no key is inserted twice."""
     table = "shared"
     service = store.make(table, 1)

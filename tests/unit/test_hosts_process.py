@@ -40,7 +40,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answe
     return process
 
 
-def test_controlling_process_of_the_hosts_loses_no_data_if_it_crashes_at_its_exit(
+def test_crash_of_the_process_that_controls_the_hosts_at_its_exit_is_ignored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with hosts(monkeypatch, tmp_path, dies="end") as process:

@@ -155,7 +155,7 @@ def test_costof_gate_refuses_an_invalid_limit(metric: str, limit: str, text: str
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
-def test_metric_of_a_limit_can_be_given_by_the_label_that_older_runs_used() -> None:
+def test_limit_may_name_a_metric_by_the_label_that_older_versions_used() -> None:
     older, present = (parse_limits(load_study(MONGODB), [(name, "+10%")]) for name in ("reused query", QUERY_LABEL))
     assert older == present != []
 

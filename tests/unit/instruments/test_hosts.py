@@ -82,7 +82,7 @@ def test_slice_merged_from_several_hosts_equals_the_slice_of_one_host_with_all_o
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_slice_merged_from_several_hosts_has_each_error_and_each_leftover_process_once() -> None:
+def test_errors_and_leftover_processes_of_several_hosts_are_merged_without_duplicates() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -341,7 +341,7 @@ def test_study_that_sets_a_level_by_a_command_is_rejected_on_several_hosts() -> 
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_minimum_number_of_hosts_cannot_be_combined_with_a_rate() -> None:
+def test_option_hosts_least_is_refused_if_commands_run_at_a_rate() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):

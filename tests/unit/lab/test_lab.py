@@ -41,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_that_the_lab_waits_for_does_not_count_as_crashed(running: Lab) -> None:
+def test_program_that_runs_to_its_end_does_not_count_as_a_crashed_process(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})

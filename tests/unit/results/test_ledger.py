@@ -66,7 +66,7 @@ def test_report_is_made_from_a_ledger_of_version_5(tmp_path: Path) -> None:
     assert build_core(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
 
 
-def test_unknown_record_or_ledger_version_is_an_error(ledger: Ledger) -> None:
+def test_unknown_kind_of_record_or_version_of_a_ledger_is_an_error(ledger: Ledger) -> None:
     (ledger.folder / SLICES).write_text(json.dumps({"record": "unknown"}) + "\n")
     with pytest.raises(CostofError) as caught:
         list(ledger.records())
@@ -87,7 +87,7 @@ def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, pl
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_discarded_run_without_slices_leaves_no_folder(ledger: Ledger) -> None:
+def test_discarding_a_ledger_without_slices_removes_its_folder(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.discard()
     assert not ledger.folder.exists()
@@ -196,7 +196,7 @@ def test_run_whose_plan_does_not_fit_on_the_disk_leaves_no_files(disk: Path) -> 
     assert contents(disk / "run") == {}
 
 
-def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
+def test_write_that_fails_leaves_the_existing_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_whole(path, "before")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

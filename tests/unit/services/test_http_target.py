@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_arm_on_a_target_applies_only_the_levels_of_its_client() -> None:
+def test_arm_on_a_users_balancer_applies_only_the_levels_that_concern_the_client() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -99,7 +99,7 @@ def test_option_plain_target_is_refused_if_no_arm_uses_it(study: str, target: li
         ("https://my_service:1/", "my_service:1", "my_service:1", "/"),
     ],
 )
-def test_url_is_parsed_into_its_parts(url: str, address: str, host: str, path: str) -> None:
+def test_http_url_is_parsed_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     place = parsed(url)
     assert (place.address, place.host, place.path) == (address, host, path)
 

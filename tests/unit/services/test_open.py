@@ -119,7 +119,7 @@ def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> 
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_levels_that_a_target_does_not_offer_are_omitted(
+def test_levels_that_a_users_server_does_not_support_are_left_out_of_the_plan(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
@@ -163,7 +163,7 @@ def test_study_must_name_a_program_if_and_only_if_its_service_has_kind_server(se
         Study.model_validate(fields)
 
 
-def test_stream_module_of_nginx_may_be_built_in_or_a_separate_file(
+def test_nginx_is_accepted_with_a_built_in_or_a_separate_stream_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary, modules = tmp_path / "nginx", tmp_path / "modules"

@@ -115,7 +115,7 @@ def test_cpu_time_of_a_server_with_900_cores_is_accepted(counter: Counter) -> No
     assert counter.prints("1000900", after_seconds=1.0) == 1_000_900
 
 
-def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter) -> None:
+def test_cpu_reading_above_the_cores_of_this_machine_is_refused_for_a_local_server(counter: Counter) -> None:
     counter.cpu.limit_cores(2, "this machine, where 127.0.0.1:3306 is,")
     counter.prints("100")
     counter.prints(f"{100 + 2 * (10 + LAG_SECONDS)}", after_seconds=10.0)

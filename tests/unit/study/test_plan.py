@@ -110,7 +110,7 @@ def test_arm_on_a_target_uses_the_certificate_key_that_the_server_already_has() 
     assert not plan.protection_chosen
 
 
-def test_main_factor_on_a_target_is_the_first_that_a_target_can_vary() -> None:
+def test_main_factor_on_a_users_server_is_the_first_factor_that_can_vary_there() -> None:
     plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
     assert names(plan) == ["1", "1-copy", "majority"]
@@ -245,7 +245,9 @@ def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() ->
 
 
 @pytest.mark.parametrize(("target", "workers"), [(None, [4, 20]), ("https://h/", [1, 1])])
-def test_single_operation_workloads_have_one_worker_on_a_target(target: str | None, workers: list[int]) -> None:
+def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
+    target: str | None, workers: list[int]
+) -> None:
     workloads = plan_of(HTTP, "default", target=target).study.workloads
     assert [workloads[name].workers for name in ("connection", "kept_request")] == workers
 

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_length_of_a_reply_with_elements_in_any_order_is_exact() {
+    fn computed_length_of_a_nested_reply_is_exact() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn records_claimed_by_several_threads_are_counted_once() {
+    fn record_numbers_claimed_by_several_threads_do_not_repeat() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
