@@ -112,7 +112,7 @@ def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_thei
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--reference", "a"], "needs commands"),
         (["-r", "1", "a", "b"], "at least 2 runs"),
@@ -140,10 +140,10 @@ def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_thei
         (["-L", "password", "a,b", "-p", "x", "-p", "y", "-p", "z", "mysql -pS3cret {password}"], "given 3 times"),
     ],
 )
-def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
         CliRunner().invoke(versus, [*arguments, "--out", str(tmp_path / "run")], catch_exceptions=False)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "S3cret" not in str(caught.value)
     assert not (tmp_path / "run").exists()

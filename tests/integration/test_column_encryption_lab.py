@@ -107,7 +107,7 @@ def test_inconsistent_tpcc_data_ends_the_run_with_a_one_line_error(lab: Encrypti
     try:
         with pytest.raises(CostofError) as refused:
             TpccDatabase(server.ask, DATABASE, "mariadb").fill(lambda: None)
-        assert refused.value.problem is ErrorText.TPCC_UNSOUND
+        assert refused.value.message is ErrorText.TPCC_UNSOUND
         assert "condition 3 " in str(refused.value)
         assert "\n" not in str(refused.value)
         (warning,) = TpccDatabase(server.ask, DATABASE, "mariadb").warnings()

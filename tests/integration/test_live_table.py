@@ -106,7 +106,7 @@ def test_terminal_works_normally_after_an_error(tmp_path: Path) -> None:
         run.rounds(3)
         run.say("fail")
         screen = run.window.wait_for("ended with 0")
-        assert screen.splitlines() == ["costof: nothing was measured: the test said so", "ended with 0"]
+        assert screen.splitlines() == ["costof: nothing was measured: the test ends here", "ended with 0"]
         assert run.window.shows_cursor
 
 

@@ -54,7 +54,7 @@ def test_crash_of_the_process_that_controls_the_hosts_is_reported_in_one_line(
 ) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
-    assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
+    assert caught.value.message is ErrorText.INSTRUMENT_FAILED
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 

@@ -129,9 +129,9 @@ def test_campaign_refuses_to_continue_on_another_commit_or_with_uncommitted_chan
     check_commit(rows)
     rows.add([effect(trials(QUICK)[0])])
     check_commit(rows)
-    for commit, problem in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
+    for commit, message in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
         monkeypatch.setattr("truth.campaign._commit", lambda commit=commit: commit)
-        with pytest.raises(ClickException, match=problem):
+        with pytest.raises(ClickException, match=message):
             check_commit(rows)
 
 

@@ -42,7 +42,7 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("options", "expected"),
     [
         *(({"url": url}, ErrorText.AB_URL) for url in BAD_URLS),
         *(({"headers": headers}, ErrorText.AB_HEADER) for headers in BAD_HEADERS),
@@ -51,17 +51,17 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
         ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
+def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], expected: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions(**{"url": URL, **options}))
-    assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
+    assert (caught.value.message, caught.value.exit_status) == (expected, EXIT_USAGE)
     assert not [part for part in ("\n", "secret") if part in str(caught.value)]
 
 
 def test_missing_ca_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
-    assert (caught.value.problem, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
+    assert (caught.value.message, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
 
 
 def test_defaults_of_costof_ab_equal_those_of_apachebench() -> None:

@@ -181,7 +181,7 @@ def test_resume_compares_only_server_facts_that_both_readings_have(found: dict[s
         return
     with pytest.raises(CostofError, match=fact) as caught:
         check_identity(SHOWN, known, found)
-    assert caught.value.problem is ErrorText.OTHER_SERVER
+    assert caught.value.message is ErrorText.OTHER_SERVER
 
 
 def test_no_certificate_fingerprint_is_recorded_for_a_server_without_tls() -> None:

@@ -231,7 +231,7 @@ def test_load_generator_that_does_not_suit_the_study_or_its_options_is_rejected(
 ) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(load_study(study), Options(**options))
-    assert caught.value.problem is error
+    assert caught.value.message is error
 
 
 def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> None:
@@ -240,7 +240,7 @@ def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> 
     changed = study.model_copy(update={"clients": {"sysbench": use}})
     with pytest.raises(CostofError, match=r"no test 'oltp_inserts' \(did you mean 'oltp_insert'\?\)") as caught:
         resolve(changed, Options("quick", client="sysbench"))
-    assert caught.value.problem is ErrorText.UNKNOWN_CLIENT_TEST
+    assert caught.value.message is ErrorText.UNKNOWN_CLIENT_TEST
 
 
 def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
     with pytest.raises(CostofError) as caught:
         with_client(load_study("http-tls-termination"), client("wrk"))
-    assert caught.value.problem is ErrorText.PROGRAM_MISSING
+    assert caught.value.message is ErrorText.PROGRAM_MISSING
 
 
 def test_only_figures_measured_by_the_engine_are_described_as_on_the_wire() -> None:

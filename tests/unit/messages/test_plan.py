@@ -164,4 +164,4 @@ def test_environment_variable_costof_engine_has_precedence_over_the_installed_en
     other.unlink()
     with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is not a program") as caught:
         engine_path()
-    assert caught.value.problem is ErrorText.ENGINE_MISSING
+    assert caught.value.message is ErrorText.ENGINE_MISSING

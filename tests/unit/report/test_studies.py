@@ -129,7 +129,7 @@ def test_killed_run_has_a_partial_report_unless_nothing_was_measured(tmp_path: P
     ledger = Ledger.create(LAN, tmp_path / "run")
     with pytest.raises(CostofError) as caught:
         analyse(ledger)
-    assert caught.value.problem is ErrorText.NOTHING_MEASURED
+    assert caught.value.message is ErrorText.NOTHING_MEASURED
     ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
     assert analyse(ledger).partial == "the process was killed, or is still running"
 

@@ -70,12 +70,12 @@ def test_unknown_kind_of_record_or_version_of_a_ledger_is_an_error(ledger: Ledge
     (ledger.folder / SLICES).write_text(json.dumps({"record": "unknown"}) + "\n")
     with pytest.raises(CostofError) as caught:
         list(ledger.records())
-    assert caught.value.problem is ErrorText.NOT_A_RUN
+    assert caught.value.message is ErrorText.NOT_A_RUN
     path = ledger.folder / PLAN
     path.write_text(json.dumps({**json.loads(path.read_text()), "ledger_version": 4}))
     with pytest.raises(CostofError) as caught:
         ledger.plan()
-    assert caught.value.problem is ErrorText.OTHER_LEDGER
+    assert caught.value.message is ErrorText.OTHER_LEDGER
 
 
 def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, plan: Plan) -> None:
@@ -83,7 +83,7 @@ def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, pl
     for folder, error in ((tmp_path, ErrorText.OUTPUT_EXISTS), (Path("/proc/costof"), ErrorText.OUTPUT_NOT_WRITABLE)):
         with pytest.raises(CostofError) as caught:
             Ledger.create(plan, folder)
-        assert caught.value.problem is error
+        assert caught.value.message is error
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
@@ -109,7 +109,7 @@ def test_folder_without_a_valid_plan_is_an_error(tmp_path: Path, text: str | Non
         (tmp_path / PLAN).write_text(text)
     with pytest.raises(CostofError, match=message) as caught:
         Ledger.open(tmp_path).plan()
-    assert caught.value.problem is ErrorText.NOT_A_RUN
+    assert caught.value.message is ErrorText.NOT_A_RUN
 
 
 KIB = 1024
@@ -179,7 +179,7 @@ def test_complete_records_survive_if_the_disk_fills_up_during_a_run(disk: Path) 
 
     with pytest.raises(CostofError, match="No space left on device") as caught:
         append_until_full()
-    assert caught.value.problem is ErrorText.OUTPUT_NOT_WRITABLE
+    assert caught.value.message is ErrorText.OUTPUT_NOT_WRITABLE
     ledger.discard()
     kept = list(ledger.records())
     assert len(kept) > before

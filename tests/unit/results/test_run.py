@@ -395,9 +395,9 @@ def test_intervals_of_an_interrupted_run_are_wider() -> None:
         assert after.difference.value == before.difference.value
         times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
         assert 1.4 < times <= stopped.widening + 1e-9
-    said = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
+    warning = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
     for text in (printed(stopped, full=False), render_markdown(stopped)):
-        assert said in " ".join(text.split())
+        assert warning in " ".join(text.split())
     assert "times as wide" not in render_markdown(failed)
 
 

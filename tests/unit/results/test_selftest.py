@@ -72,7 +72,7 @@ def test_selftest_passes_if_all_verdicts_are_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arm", "mistake"),
-    [("same", "identical arms were said to differ"), ("some", "its interval does not contain the known cost")],
+    [("same", "identical arms were reported to differ"), ("some", "its interval does not contain the known cost")],
 )
 def test_selftest_fails_if_a_measured_cost_differs_from_the_known_delay(tmp_path: Path, arm: str, mistake: str) -> None:
     answer = judge(tmp_path, **{arm: 0.03})

@@ -77,7 +77,7 @@ def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(le
 def test_plaintext_control_on_a_target_requires_option_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
-    assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
+    assert refused.value.message is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
@@ -122,7 +122,7 @@ def test_http_url_is_parsed_into_address_host_and_path(url: str, address: str, h
 def test_invalid_url_is_reported_in_one_line(url: str, message: str) -> None:
     with pytest.raises(CostofError, match=message) as refused:
         parsed(url)
-    assert refused.value.problem is ErrorText.BAD_TARGET
+    assert refused.value.message is ErrorText.BAD_TARGET
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 

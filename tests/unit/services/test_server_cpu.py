@@ -54,7 +54,7 @@ def counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter:
 def refused(counter: Counter, text: str, after_seconds: float = 0.0) -> str:
     with pytest.raises(CostofError) as caught:
         counter.prints(text, after_seconds)
-    assert caught.value.problem is ErrorText.SERVER_CPU_UNREAD
+    assert caught.value.message is ErrorText.SERVER_CPU_UNREAD
     return str(caught.value)
 
 
@@ -72,17 +72,17 @@ def test_output_of_the_server_cpu_command_without_a_number_is_quoted(printed: st
 
 
 @pytest.mark.parametrize(
-    ("command", "why", "problem"),
+    ("command", "why", "expected"),
     [
         ("sh -c 'echo gone >&2; exit 255'", "it ended with status 255: gone", ErrorText.SERVER_CPU_UNREAD),
         ("/nowhere/at/all", "No such file or directory", ErrorText.SERVER_CPU_UNREAD),
         *((text, None, ErrorText.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
     ],
 )
-def test_failing_or_invalid_server_cpu_command_is_reported(command: str, why: str | None, problem: ErrorText) -> None:
+def test_failing_or_invalid_server_cpu_command_is_reported(command: str, why: str | None, expected: ErrorText) -> None:
     with pytest.raises(CostofError, match=why) as caught:
         ServerCpu(command).seconds()
-    assert caught.value.problem is problem
+    assert caught.value.message is expected
 
 
 def test_server_cpu_reading_lower_than_the_previous_reading_is_refused(counter: Counter) -> None:
@@ -129,7 +129,7 @@ def test_server_cpu_counter_that_does_not_grow_under_load_is_refused(counter: Co
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:
         counter.cpu.check_increase(1234)
-    assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
+    assert refused.value.message is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
     counter.cpu.check_increase(1234)
 

@@ -150,7 +150,7 @@ def test_main_factor_on_a_users_server_is_the_first_factor_that_can_vary_there()
 def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: ErrorText, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(STUDY, Options(**options))
-    assert (caught.value.problem, caught.value.exit_status) == (error, EXIT_USAGE)
+    assert (caught.value.message, caught.value.exit_status) == (error, EXIT_USAGE)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -198,7 +198,7 @@ def test_single_distance_is_not_part_of_the_names_of_arms() -> None:
 def test_invalid_distance_is_refused(distance: str) -> None:
     with pytest.raises(CostofError, match="milliseconds") as caught:
         plan_of(TRANSPORT, "default", f"distance=lan,{distance}")
-    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
+    assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
 def test_client_at_a_distance_opens_connections_with_several_workers() -> None:
@@ -221,7 +221,7 @@ def test_version_of_the_server_may_be_a_folder_with_the_users_own_build() -> Non
     assert [arm.settings.lab["server"]["version"] for arm in plan.controls] == ["18", "/opt/pg19/bin"]
     with pytest.raises(CostofError, match="or the absolute path of a folder") as caught:
         plan_of("postgres-tls", "quick", "server_version=pg19/bin")
-    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
+    assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
 def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() -> None:
@@ -318,7 +318,7 @@ def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:
         plan_of("postgres-tls", target="postgresql://h", limits=servers)
-    assert refused.value.problem is ErrorText.LIMIT_NEEDS_SERVER_CPU
+    assert refused.value.message is ErrorText.LIMIT_NEEDS_SERVER_CPU
     assert plan_of("postgres-tls", target="postgresql://h", limits=clients).limits
     read = TargetOptions(server_cpu="cat cpu")
     options = Options(profile="quick", target="postgresql://h", limits=servers, target_options=read)
