@@ -33,7 +33,7 @@ def programs(*commands: str, **changes: Any) -> list[str]:
     return Commands(resolve(study, Options(profile="quick"))).commands()
 
 
-def test_commands_are_combined_with_all_parameters_in_the_order_of_hyperfine() -> None:
+def test_versus_measures_all_combinations_of_parameters_in_the_order_of_hyperfine() -> None:
     each = made("{x} {y}", "b {x}", parameters={"x": ["1", "2"], "y": ["3", "4"]})
     assert [one.command for one in each] == ["1 3", "b 1", "2 3", "b 2", "1 4", "b 1", "2 4", "b 2"]
     assert [one.label for one in each][:2] == ["“1 3”", "“b 1 (y = 3)”"]

@@ -93,7 +93,7 @@ def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running
     assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_running_service_is_the_same_at_each_reading(running: RunningService) -> None:
+def test_version_and_certificate_of_a_running_service_are_the_same_at_each_reading(running: RunningService) -> None:
     identity = running.service.identity()
     assert identity == running.service.identity()
     if running.plan.target is None:

@@ -168,7 +168,7 @@ def test_database_or_key_prefix_with_data_of_other_users_is_refused(server: User
     server.drop(CHOSEN)
 
 
-def test_second_run_in_the_same_database_or_prefix_is_refused(server: UsersServer) -> None:
+def test_second_run_in_a_database_or_key_prefix_is_refused_while_the_first_run_uses_it(server: UsersServer) -> None:
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
         assert refused(server, server.access(database=CHOSEN)).message is ErrorText.TARGET_OCCUPIED

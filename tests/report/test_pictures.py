@@ -74,7 +74,7 @@ def drawn(width: int, columns: int = 2) -> str:
     return grid(width, panels, 120, columns=columns).svg("name", "Title", "A <description>")
 
 
-def test_axes_of_panels_are_aligned_in_columns_and_rows() -> None:
+def test_axes_of_a_picture_with_several_panels_are_aligned() -> None:
     marks = dots(drawn(WIDE))
     corners = [marks[3 * index : 3 * index + 2] for index in range(4)]
     assert corners[0][0][0] == corners[2][0][0] < corners[1][0][0] == corners[3][0][0]

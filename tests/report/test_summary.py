@@ -44,7 +44,7 @@ def text(*figures: KeyFigure) -> str:
     return spaced(verdict_sentence(figures))
 
 
-def test_verb_of_a_verdict_tells_whether_a_time_or_rate_rises_or_falls() -> None:
+def test_verdict_says_that_a_time_is_shortened_or_a_rate_is_lowered_or_raised() -> None:
     rate = {"unit": "per_second", "better": "higher"}
     assert text(figure("a connection", -3.0, Verdict.SAVES, "a pool")) == "A pool shortens a connection by 3.00 ms."
     slower = figure("'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)

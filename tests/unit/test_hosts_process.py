@@ -67,9 +67,7 @@ def test_run_may_continue_without_a_host_that_failed(monkeypatch: pytest.MonkeyP
         assert process.names == ["load-1"]
 
 
-def test_cluster_that_cannot_be_used_is_reported_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unusable_ray_cluster_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     refused = {"refused": "--hosts needs Ray; run pip install 'costof[ray]'"}
     with pytest.raises(CostofError, match=r"^--hosts needs Ray; run pip install 'costof\[ray\]'$"):
         hosts(monkeypatch, tmp_path, cluster=refused).__enter__()

@@ -87,7 +87,7 @@ def test_defaults_of_costof_ab_equal_those_of_apachebench() -> None:
         ),
     ],
 )
-def test_url_is_split_into_its_parts(url: str, address: str, host: str, path: str) -> None:
+def test_url_of_costof_ab_is_split_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     service = planned(url=url, requests=5, concurrency=5)
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
 

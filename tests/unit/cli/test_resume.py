@@ -174,7 +174,9 @@ def test_resume_uses_stored_target_options_unless_they_are_given_again(tmp_path:
         ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
     ],
 )
-def test_resume_compares_only_server_facts_that_both_readings_have(found: dict[str, str], fact: str | None) -> None:
+def test_resume_refuses_a_server_whose_version_or_id_differs_from_the_recorded_one(
+    found: dict[str, str], fact: str | None
+) -> None:
     known = {"version": "17.5", "server id": "1"}
     if fact is None:
         check_identity(SHOWN, known, found)

@@ -216,7 +216,7 @@ def test_shares_of_throttled_and_stolen_cpu_time_match_the_simulation() -> None:
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_published_figures_belong_to_a_single_arm() -> None:
+def test_published_figures_are_shown_only_for_the_arm_with_their_settings() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}

@@ -67,7 +67,7 @@ def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(level: str) -> None:
+def test_tls_termination_that_only_a_lab_can_measure_is_refused_on_a_users_balancer(level: str) -> None:
     with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)

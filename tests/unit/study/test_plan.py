@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_arm_on_a_target_uses_the_certificate_key_that_the_server_already_has() -> None:
+def test_users_server_keeps_its_certificate_key() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -160,7 +160,7 @@ def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> 
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 
-def test_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
+def test_server_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
@@ -262,7 +262,7 @@ def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_target_uses_its_own_cipher_suite_unless_the_user_names_one(
+def test_users_server_keeps_its_cipher_suite_unless_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -289,7 +289,7 @@ def published() -> list[PublishedFigure]:
     return published.figures if published else []
 
 
-def test_published_ratios_in_the_study_equal_the_ratios_in_the_source() -> None:
+def test_published_ratios_in_a_study_equal_the_ratios_in_the_cited_source() -> None:
     """In the source, chaining raises throughput with w:1 as nodes are added, and lowers it with w:majority."""
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_match_the_documented_formats() {
+    fn postgres_requests_match_the_documented_formats() {
         let mut out = Vec::new();
         append_tls_request(&mut out);
         assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");

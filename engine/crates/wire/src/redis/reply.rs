@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn first_word_of_an_error_determines_its_class() {
+    fn first_word_of_a_redis_error_determines_its_class() {
         for (words, class, moved) in [
             (&b"NOAUTH Authentication required."[..], Class::Authentication, false),
             (b"WRONGPASS invalid username-password pair or user is disabled.", Class::Authentication, false),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn value_must_exist_and_have_the_expected_length() {
+    fn missing_value_or_value_of_unexpected_length_is_a_server_error() {
         let (strings, rest) = (Strings::new("", 10, 100), Reader::new(b""));
         strings.check(Element::Bytes(&[b'a'; 100]), rest).unwrap();
         for element in [Element::Bytes(b"ab"), Element::Null] {
