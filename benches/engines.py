@@ -67,8 +67,8 @@ def main(other: Path) -> None:
                             OURS: partial(_usage, bench, bench.wire, workload, operations),
                             str(other): partial(_usage, bench, wire, workload, operations),
                         }
-                        setting = f"{study}, {bench.arm.name}, {workload}"
-                        measured.append(alternate(setting, clients, TURNS))
+                        conditions = f"{study}, {bench.arm.name}, {workload}"
+                        measured.append(alternate(conditions, clients, TURNS))
     print_table("The installed engine beside another build", measured)
 
 

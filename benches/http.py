@@ -91,12 +91,12 @@ def main() -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         nginx = stack.enter_context(_nginx(program, Path(folder)))
         engines, peers, measured = _engines(nginx, stack), _peers(), []
-        for arm, setting in SETTINGS.items():
+        for arm, conditions in SETTINGS.items():
             # Measure only one engine without TLS, since the engines differ only in their TLS libraries.
             compared = {OURS: engines[OURS]} if arm == "plain" else engines
             clients = {name: partial(_engine, nginx, wire, arm) for name, wire in compared.items()}
             clients |= {peer.name: partial(peer.measure, nginx, arm) for peer in peers if arm in nginx.urls}
-            measured.append(alternate(setting, clients, TURNS))
+            measured.append(alternate(conditions, clients, TURNS))
     print_table("nginx: requests over open and over new connections", measured)
 
 

@@ -45,8 +45,8 @@ def main() -> None:
                     OURS: partial(_engine, lab, wire, arm.name, connections),
                     "pymongo": partial(_pymongo, lab, instrument_plan, arm.name, connections),
                 }
-                setting = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
-                measured.append(alternate(setting, clients, TURNS))
+                conditions = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
+                measured.append(alternate(conditions, clients, TURNS))
     print_table("find_one by key, MongoDB replica set", measured)
     costs = ", ".join(f"{name} {nanoseconds:.0f} ns" for name, nanoseconds in ready.self_cost_ns.items())
     sys.stdout.write(f"The engine's own cost for an operation: {costs}\n\n")

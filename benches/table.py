@@ -42,34 +42,36 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements of all clients under the same conditions, which `setting` describes in the table."""
+    """The measurements of all clients under the same conditions, which `conditions` names in the table."""
 
-    setting: str
+    conditions: str
     turns: Mapping[str, list[Usage]]
 
 
-def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
+def alternate(conditions: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
     usages: dict[str, list[Usage]] = {name: [] for name in clients}
     for _ in range(turns):
         for name, measure in clients.items():
             usages[name].append(measure())
-    return Measured(setting, usages)
+    return Measured(conditions, usages)
 
 
 def print_table(title: str, measured: list[Measured]) -> None:
-    """Print a table line for each setting and client: medians, and the engine's CPU time relative to the client's.
+    """Print a table line for each set of conditions and each client.
+
+    It has medians, and the engine's CPU time relative to the client's.
 
     All clients are measured in turn, several times. The ratio and its 95 % interval compare CPU times of the same turn,
     because the speed of a shared machine changes between turns.
     """
     table = Table(title=title, title_justify="left", box=None)
-    for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):
-        table.add_column(heading, justify="left" if heading in ("setting", "client") else "right")
+    for heading in ("conditions", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):
+        table.add_column(heading, justify="left" if heading in ("conditions", "client") else "right")
     for each in measured:
         for client, turns in each.turns.items():
             middle = Usage(*(median(column) for column in zip(*turns, strict=True)))
             table.add_row(
-                each.setting,
+                each.conditions,
                 client,
                 f"{middle.operations_per_second:,.0f}",
                 f"{middle.cpu_us:.1f}",

@@ -113,8 +113,8 @@ def main() -> None:
         return
     with _bench(their_program) as bench:
         bench.load()
-        setting = f"serializable, {WAREHOUSES} warehouse, {TERMINALS} terminals"
-        measured = alternate(setting, {OURS: bench.engine, "go-tpc": bench.go_tpc}, TURNS)
+        conditions = f"serializable, {WAREHOUSES} warehouse, {TERMINALS} terminals"
+        measured = alternate(conditions, {OURS: bench.engine, "go-tpc": bench.go_tpc}, TURNS)
         bench.check()
     print_table("MariaDB: TPC-C's transactions", [measured])
 

@@ -437,10 +437,10 @@ UNTRUSTED_HINT = "; no known authority has signed the certificate: give the CA f
 class CostofError(Exception):
     """An error that the user can fix: shown as one line with an exit status, without a traceback."""
 
-    def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
-        self.problem = problem
-        self.exit_status = problem.exit_status
-        text = problem.text(*args, **fields)
+    def __init__(self, message: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
+        self.message = message
+        self.exit_status = message.exit_status
+        text = message.text(*args, **fields)
         super().__init__(text + UNTRUSTED_HINT if _UNTRUSTED.search(text) and "--tls-ca" not in text else text)
 
 

@@ -38,7 +38,7 @@ results in the repository by the [rules](#rules) below; none is written by hand.
 """
 RULES = f"""## Rules
 
-- **Portable figures are apart from local ones.** Added round trips and bytes of an operation were counted at the
+- **Portable figures are separate from local ones.** Added round trips and bytes of an operation were counted at the
   client and are the same on any machine. Added times, rates and CPU time are of the machine named below each table.
 - **Each local figure has its 95 % interval**, in brackets, over the rounds of the run.
 - **Only verified arms are shown.** An arm has no figures here if it or its control has no evidence of what it used.

@@ -241,8 +241,8 @@ def _facts(index: Index, name: str) -> str:
     arm = index.arm(name)
     facts = [each.facts for each in arm.evidence] if arm is not None else []
     kinds = ("protocol", "cipher", "key")
-    seen = dict.fromkeys(each[kind] for each in facts for kind in kinds if kind in each)
-    return fmt.listed([*seen])
+    values = dict.fromkeys(each[kind] for each in facts for kind in kinds if kind in each)
+    return fmt.listed([*values])
 
 
 def _reason(index: Index, name: str, workload: str, effects: Sequence[Effect]) -> str:

@@ -146,11 +146,11 @@ class Truth:
     def versions(self) -> dict[str, str]:
         return {}
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         """Return the evidence about an arm that the service collects before the first round, such as a TLS version."""
         return {}
 
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def facts_at_end(self, arm: PlannedArm) -> dict[str, str]:
         """Return the evidence about an arm that the service collects after the last round, in the same form."""
         return {}
 
@@ -263,7 +263,7 @@ def fake_start(
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
         ledger.append(_ready(plan, view, refused))
     for arm in plan.arms:
-        if facts := truth.proofs(arm):
+        if facts := truth.evidence_facts(arm):
             ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     if links := truth.links(plan):
         ledger.append(LinksRecord(links=links))
@@ -279,7 +279,7 @@ def fake_start(
                 of_run = number if number < 0 else start * rounds + number
                 ledger.append(_record(plan, truth, of_run, workload, arm, chance))
     for arm in plan.arms:
-        if facts := truth.last_proofs(arm):
+        if facts := truth.facts_at_end(arm):
             ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
 
 

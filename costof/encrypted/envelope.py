@@ -25,8 +25,8 @@ _WRAPPED_BYTES = 24
 class RefusedError(Exception):
     """Raised for an invalid ciphertext, key or column name."""
 
-    def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
-        super().__init__(problem.text(*args, **fields))
+    def __init__(self, message: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
+        super().__init__(message.text(*args, **fields))
 
 
 class Algorithm(Enum):

@@ -171,7 +171,7 @@ class SliceAnswer(Model):
         "example.",
     )
     runs: list[CommandRun] = Field(default=[], description="The single runs of a command with `keep_runs`, in order.")
-    #: Present only if the order said when the window opens (`SliceOrder.opens_ns`).
+    #: Present only if the order sets when the window opens (`SliceOrder.opens_ns`).
     window: Window | None = None
 
     @property

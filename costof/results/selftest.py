@@ -173,13 +173,13 @@ def outcome_of(
 ) -> tuple[Outcome, str]:
     """Return whether a verdict on a known cost is right, and what is wrong with it ('' if nothing)."""
     if identical and verdict in (Verdict.COSTS, Verdict.SAVES):
-        return Outcome.WRONG, "identical arms were said to differ"
+        return Outcome.WRONG, "identical arms were reported to differ"
     if not estimate.low <= known <= estimate.high:
         return Outcome.WRONG, "its interval does not contain the known cost"
     if identical or verdict is Verdict.COSTS:
         return Outcome.RIGHT, ""
     if verdict is Verdict.SAVES:
-        return Outcome.WRONG, "it was said to save time"
+        return Outcome.WRONG, "it was reported to save time"
     if verdict is Verdict.UNRESOLVED:
         return (Outcome.WRONG, "it was not found") if large else (Outcome.TOO_SMALL, "")
     return (Outcome.WRONG, "a larger cost was ruled out") if ratio >= margin else (Outcome.TOO_SMALL, "")

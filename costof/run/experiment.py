@@ -127,8 +127,8 @@ def run(
     except CostofError as error:
         partial = str(error)
         # If nothing was measured, there is nothing to report, so raise the error.
-        first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
-        if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
+        first_failed = state.slices == 1 and not before.resumed and error.message is ErrorText.INSTRUMENT_FAILED
+        if state.slices == 0 or first_failed or (state.rounds == 0 and error.message is ErrorText.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))

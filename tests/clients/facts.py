@@ -64,8 +64,8 @@ def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
         assert (name, salary) == (name_of(owner), str(SALARY)), lines
 
 
-def _check_sealed(seen: str, plaintext: bytes, lengths: Sequence[int]) -> None:
-    assert seen.startswith(HEX), f"{seen} came in plain"
-    ciphertext = bytes.fromhex(seen.removeprefix(HEX))
+def _check_sealed(value: str, plaintext: bytes, lengths: Sequence[int]) -> None:
+    assert value.startswith(HEX), f"{value} came in plain"
+    ciphertext = bytes.fromhex(value.removeprefix(HEX))
     assert plaintext not in ciphertext
-    assert len(ciphertext) - SEALING in lengths, f"{seen} is no ciphertext of {plaintext!r}"
+    assert len(ciphertext) - SEALING in lengths, f"{value} is no ciphertext of {plaintext!r}"

@@ -45,21 +45,21 @@ def round_trip(engine: sql.Engine, owner: str) -> list[str]:
     """Return the lines that `facts.check` expects from a client. The client uses connections of the engine's pool."""
     lines: list[str] = []
 
-    def tell(subject: str, *values: Any) -> None:
+    def report(subject: str, *values: Any) -> None:
         lines.append(f"{subject}: {', '.join(map(shown, values))}")
 
     reflected = sql.Table("cities", sql.MetaData(), autoload_with=engine)
-    tell("columns", *(column.name for column in reflected.columns))
+    report("columns", *(column.name for column in reflected.columns))
     with orm.Session(engine) as session:
-        city = _cities(session, owner, tell)
-        _people(session, owner, tell)
+        city = _cities(session, owner, report)
+        _people(session, owner, report)
         session.delete(city)
         session.commit()
-        tell("left", session.scalar(sql.select(sql.func.count()).select_from(City).where(City.name == owner)))
+        report("left", session.scalar(sql.select(sql.func.count()).select_from(City).where(City.name == owner)))
     return lines
 
 
-def _cities(session: orm.Session, owner: str, tell: Any) -> City:
+def _cities(session: orm.Session, owner: str, report: Any) -> City:
     visits = [
         Visit(at=datetime(2026, 1, 2, 3, 4, 5), price=Decimal("1.50")),
         Visit(at=datetime(2026, 1, 3), note=NOTE, price=Decimal("2.25")),
@@ -76,7 +76,7 @@ def _cities(session: orm.Session, owner: str, tell: Any) -> City:
         sql.select(City).options(orm.joinedload(City.visits)).where(City.name.in_([owner, "nobody"]))
     ).unique()
     for visit in read.one().visits:
-        tell("visit", visit.at, visit.note, visit.price)
+        report("visit", visit.at, visit.note, visit.price)
     summary = (
         sql.select(City.name, sql.func.count(), sql.func.sum(Visit.price), sql.func.max(Visit.at))
         .join(Visit)
@@ -85,29 +85,29 @@ def _cities(session: orm.Session, owner: str, tell: Any) -> City:
         .having(sql.func.count() > 1)
         .limit(1)
     )
-    tell("summary", *session.execute(summary).one())
+    report("summary", *session.execute(summary).one())
     change = sql.update(City).where(City.id == city.id)
     changed: Any = session.execute(change.values(residents=City.residents + 1))
-    tell("updated", changed.rowcount)
+    report("updated", changed.rowcount)
     session.commit()
     with session.begin_nested():
         city.residents = 98
     city.residents = 99
     session.flush()
     session.rollback()
-    tell("residents", city.residents)
+    report("residents", city.residents)
     return city
 
 
-def _people(session: orm.Session, owner: str, tell: Any) -> None:
+def _people(session: orm.Session, owner: str, report: Any) -> None:
     person = Person(name=name_of(owner), salary=SALARY - 1, city=owner)
     session.add(person)
     session.commit()
     session.execute(sql.update(Person).where(Person.id == person.id).values(salary=SALARY))
     session.commit()
     session.refresh(person)
-    tell("person", person.name, person.salary, person.city)
+    report("person", person.name, person.salary, person.city)
     found = sql.select(sql.func.count()).select_from(Person).where(Person.name == name_of(owner))
-    tell("found", session.scalar(found))
+    report("found", session.scalar(found))
     session.execute(sql.delete(Person).where(Person.city == owner))
     session.commit()

@@ -268,7 +268,7 @@ def test_fio_report_without_some_fields_still_gives_the_remaining_figures() -> N
     assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
-def test_reader_of_k6_accepts_a_summary_without_averages_but_no_event_stream() -> None:
+def test_k6_summary_is_read_without_averages_and_k6_event_stream_is_refused() -> None:
     report = read("k6-no-average.json")
     assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
     assert report.figures["p95_ms"] > 0
@@ -285,7 +285,7 @@ def test_mean_that_memtier_rounds_to_whole_ms_is_computed_from_all_commands() ->
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}
 
 
-def test_rows_of_unknown_redis_benchmark_tests_are_ignored_and_listed() -> None:
+def test_unknown_tests_in_the_output_of_redis_benchmark_are_reported() -> None:
     report = reader("redis-benchmark").read('"PING_BULK","3.0"\n"FCALL","1.0"\n"MGET (10 keys)","2.0"\n')
     assert report.figures == {"ping_mbulk_rps": 3.0}
     assert report.missing == {"command_rps": "these tests are unknown: FCALL, MGET (10 keys)"}
@@ -335,7 +335,7 @@ def test_wrk_output_has_no_latency_if_every_response_came_after_the_timeout() ->
 
 
 @pytest.mark.parametrize("output", ["wrk.txt", "pgbench.txt", "sysbench.txt", "hey.txt", "ab.txt", "ycsb.txt"])
-def test_two_reports_without_their_first_lines_are_refused(output: str) -> None:
+def test_output_with_two_reports_is_refused_if_their_first_lines_are_missing(output: str) -> None:
     name = reader_of(output)
     whole = WRITTEN[output]
     begun = re.search(reader(name).begins, whole, re.MULTILINE)

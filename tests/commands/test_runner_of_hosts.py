@@ -107,7 +107,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
     assert answer.evidence["output"] == f"rate: 300 p99: 7 {hidden} {tmp_path}\n"
 
 
-def test_arm_is_not_measured_if_its_proof_command_fails(host: HostActor, tmp_path: Path) -> None:
+def test_command_is_not_measured_if_the_command_that_verifies_its_arm_fails(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
     handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
@@ -130,7 +130,9 @@ def test_missing_secret_file_is_an_error_of_the_arm(host: HostActor, tmp_path: P
 
 
 @pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
-def test_slice_is_refused_unless_it_was_prepared_and_starts_soon(host: HostActor, number: int, ahead_ns: int) -> None:
+def test_slice_is_refused_if_it_was_not_prepared_or_starts_an_hour_later(
+    host: HostActor, number: int, ahead_ns: int
+) -> None:
     handed(host, plan_of("true"))
     prepared(host)
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
@@ -182,7 +184,7 @@ def test_measured_command_is_ended_when_the_ray_actor_of_its_host_ends(host: Hos
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_host_reports_which_version_of_costof_it_has_if_any(
+def test_host_reports_its_version_of_costof_or_that_it_has_none(
     host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert host.facts()["costof"] == __version__

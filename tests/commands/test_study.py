@@ -95,7 +95,7 @@ def test_value_of_a_placeholder_may_be_several_words_of_a_command_line() -> None
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_levels_of_an_arm_are_undone_in_reverse_order() -> None:
+def test_commands_that_undo_the_levels_of_an_arm_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -215,7 +215,7 @@ def test_study_file_written_by_costof_new_is_valid(program: str, tmp_path: Path)
         assert headline <= {metric.phase for metric in made.metrics.values()}
 
 
-def test_template_of_a_common_program_defines_its_arms_in_at_most_ten_lines() -> None:
+def test_template_of_a_study_file_defines_its_arms_in_at_most_ten_lines() -> None:
     """Blank lines and comments are not counted."""
     for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
         text = (resources.files(templates) / f"{program}.toml").read_text()

@@ -33,7 +33,7 @@ def programs(*commands: str, **changes: Any) -> list[str]:
     return Commands(resolve(study, Options(profile="quick"))).commands()
 
 
-def test_commands_are_combined_with_all_parameters_in_the_order_of_hyperfine() -> None:
+def test_versus_measures_all_combinations_of_parameters_in_the_order_of_hyperfine() -> None:
     each = made("{x} {y}", "b {x}", parameters={"x": ["1", "2"], "y": ["3", "4"]})
     assert [one.command for one in each] == ["1 3", "b 1", "2 3", "b 2", "1 4", "b 1", "2 4", "b 2"]
     assert [one.label for one in each][:2] == ["“1 3”", "“b 1 (y = 3)”"]
@@ -66,7 +66,7 @@ def test_parameter_lists_and_parameter_scans_are_parsed_as_by_hyperfine() -> Non
             parse_scan("x", *bad)
 
 
-def test_reference_command_is_the_control_and_takes_no_parameters() -> None:
+def test_reference_command_is_the_control_and_keeps_its_placeholders() -> None:
     each = made("{x}", parameters={"x": ["1", "2"]}, reference="{x}", reference_name="old", prepare=["r", "p{x}"])
     assert [(one.command, one.prepare) for one in each] == [("{x}", "r"), ("1", "p1"), ("2", "p2")]
     assert each[0].level == "old"
@@ -112,7 +112,7 @@ def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_thei
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--reference", "a"], "needs commands"),
         (["-r", "1", "a", "b"], "at least 2 runs"),
@@ -140,10 +140,10 @@ def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_thei
         (["-L", "password", "a,b", "-p", "x", "-p", "y", "-p", "z", "mysql -pS3cret {password}"], "given 3 times"),
     ],
 )
-def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
         CliRunner().invoke(versus, [*arguments, "--out", str(tmp_path / "run")], catch_exceptions=False)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "S3cret" not in str(caught.value)
     assert not (tmp_path / "run").exists()

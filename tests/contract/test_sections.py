@@ -105,5 +105,5 @@ def test_study_with_invalid_settings_of_a_report_section_is_rejected(sections: d
     study = load_study("http-tls-termination").model_copy(update={"sections": sections})
     with pytest.raises(CostofError) as caught:
         check(study)
-    assert caught.value.problem is ErrorText.BROKEN_STUDY
+    assert caught.value.message is ErrorText.BROKEN_STUDY
     assert message in str(caught.value)

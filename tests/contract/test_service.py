@@ -46,16 +46,16 @@ def engines(running: RunningService) -> Iterator[Engines]:
 def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running: RunningService) -> None:
     arms = [arm for arm in running.plan.arms if arm.context == running.control.context]
     ends = [sent(running.service.endpoint(arm)) for arm in arms]
-    apart = running.kind.apart
+    may_differ = running.kind.may_differ
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
-    assert common(ends[0], apart) == common(ends[2], apart)
+    assert common(ends[0], may_differ) == common(ends[2], may_differ)
     # All other arms are compared too. They may have other addresses, because their clients connect to a tunnel in front
     # of the server.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
-        assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
+        assert common(end, (*may_differ, "addresses")) == common(ends[0], (*may_differ, "addresses"))
 
 
 def test_client_rejects_plaintext_in_columns_that_the_arm_encrypts(running: RunningService) -> None:
@@ -66,11 +66,11 @@ def test_client_rejects_plaintext_in_columns_that_the_arm_encrypts(running: Runn
         assert must_be_encrypted == [f"{service['database']}.{table}.{column}" for table, column in columns]
 
 
-def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in end["service"].items() if name not in apart}
+def common(end: dict[str, Any], may_differ: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in end["service"].items() if name not in may_differ}
 
 
-def test_secrets_in_client_settings_are_readable_only_in_messages_to_measuring_processes(
+def test_secrets_of_client_settings_are_shown_only_in_messages_to_measuring_processes(
     running: RunningService,
 ) -> None:
     for arm in running.plan.arms:
@@ -93,7 +93,7 @@ def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running
     assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_running_service_does_not_change(running: RunningService) -> None:
+def test_version_and_certificate_of_a_running_service_are_the_same_at_each_reading(running: RunningService) -> None:
     identity = running.service.identity()
     assert identity == running.service.identity()
     if running.plan.target is None:
@@ -169,7 +169,7 @@ def test_slice_with_option_reconnect_replaces_open_connections_by_new_connection
                 assert change.connections >= opened
 
 
-def test_service_reports_facts_about_its_protection_that_clients_cannot_see(running: RunningService) -> None:
+def test_evidence_has_facts_about_the_protection_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):

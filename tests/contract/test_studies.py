@@ -26,14 +26,14 @@ def test_each_study_has_valid_settings_for_the_sections_of_its_report(study: Stu
     check(study)
 
 
-def test_each_context_has_two_copies_of_the_control_and_a_protected_arm(study: Study) -> None:
+def test_each_distance_or_size_has_two_identical_controls_and_a_protected_arm(study: Study) -> None:
     for plan in plans(study):
         contexts = {arm.context for arm in plan.arms}
         assert len(plan.controls) == len(contexts) == [arm.replicate for arm in plan.arms].count(True)
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
-def test_only_protected_arms_have_settings_that_differ_from_the_control(study: Study) -> None:
+def test_copy_of_the_control_has_its_settings_and_every_protected_arm_has_others(study: Study) -> None:
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:

@@ -105,7 +105,7 @@ def test_resumed_run_refuses_a_target_with_another_certificate(server: UsersServ
     resumed.known_identity = {**identity, CERTIFICATE: "SHA-256 of another"}
     with pytest.raises(CostofError) as error, resumed:
         pass
-    assert error.value.problem is ErrorText.OTHER_SERVER
+    assert error.value.message is ErrorText.OTHER_SERVER
     assert server.state() == before
 
 
@@ -129,7 +129,7 @@ def test_missing_privilege_is_reported_with_a_sufficient_grant(server: UsersServ
     for lacking in server.privileges:
         with server.limited(lacking) as url:
             error = refused(server, server.access(url, CHOSEN))
-            assert error.problem is ErrorText.PRIVILEGES_MISSING
+            assert error.message is ErrorText.PRIVILEGES_MISSING
             assert f"may not {lacking}" in str(error)
             unnamed = str(refused(server, server.access(url)))
             assert ("which --database names" in unnamed) == server.grants_one_place
@@ -145,13 +145,13 @@ def test_missing_privilege_is_reported_with_a_sufficient_grant(server: UsersServ
 def test_unreachable_target_is_reported_without_its_password(server: UsersServer, tmp_path: Path) -> None:
     no_ca = tmp_path / "ca.pem"
     no_ca.write_text("not a certificate")
-    for access, problem in (
+    for access, expected in (
         (server.access(server.url(password="wrong-horse")), ErrorText.TARGET_REFUSES_LOGIN),
         (server.access(f"{server.scheme}://u:wrong-horse@127.0.0.1:1/"), ErrorText.TARGET_UNREACHABLE),
         (replace(server.access(), ca_file=no_ca), ErrorText.TLS_CA_INVALID),
     ):
         error = refused(server, access)
-        assert error.problem is problem
+        assert error.message is expected
         assert "wrong-horse" not in str(error)
 
 
@@ -159,19 +159,19 @@ def test_invalid_database_name_is_refused(server: UsersServer) -> None:
     for name in ("", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"):
         with pytest.raises(CostofError) as error:
             server.open(server.access(database=name))
-        assert error.value.problem is ErrorText.BAD_DATABASE, name
+        assert error.value.message is ErrorText.BAD_DATABASE, name
 
 
 def test_database_or_key_prefix_with_data_of_other_users_is_refused(server: UsersServer) -> None:
     server.occupy(CHOSEN)
-    assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
+    assert refused(server, server.access(database=CHOSEN)).message is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
 
 
-def test_second_run_in_the_same_database_or_prefix_is_refused(server: UsersServer) -> None:
+def test_second_run_in_a_database_or_key_prefix_is_refused_while_the_first_run_uses_it(server: UsersServer) -> None:
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
-        assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
+        assert refused(server, server.access(database=CHOSEN)).message is ErrorText.TARGET_OCCUPIED
         assert engines.slice(server.plan().arms[0], server.measured[-1], 10).operations == 10
     assert server.state() == before
 

@@ -81,7 +81,7 @@ def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_only_the_arm_that_sends_plaintext_fails(lab: EncryptionLab) -> None:
+def test_only_the_arm_whose_gateway_sends_plaintext_fails(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
@@ -107,7 +107,7 @@ def test_inconsistent_tpcc_data_ends_the_run_with_a_one_line_error(lab: Encrypti
     try:
         with pytest.raises(CostofError) as refused:
             TpccDatabase(server.ask, DATABASE, "mariadb").fill(lambda: None)
-        assert refused.value.problem is ErrorText.TPCC_UNSOUND
+        assert refused.value.message is ErrorText.TPCC_UNSOUND
         assert "condition 3 " in str(refused.value)
         assert "\n" not in str(refused.value)
         (warning,) = TpccDatabase(server.ask, DATABASE, "mariadb").warnings()
@@ -116,7 +116,7 @@ def test_inconsistent_tpcc_data_ends_the_run_with_a_one_line_error(lab: Encrypti
         server.ask(f"DELETE FROM {DATABASE}.new_order WHERE no_o_id = 2103")  # noqa: S608  # our own name
 
 
-def test_tables_that_have_grown_are_reloaded(lab: EncryptionLab) -> None:
+def test_tpcc_tables_are_emptied_and_reloaded_once_they_have_grown(lab: EncryptionLab) -> None:
     filled: list[int] = []
     tables = TpccDatabase(lab._server.ask, "grown", "mariadb")
     lab._server.ask("CREATE DATABASE grown")

@@ -263,7 +263,7 @@ def test_run_ends_if_the_command_that_undoes_a_level_fails(tmp_path: Path) -> No
     assert "could not be undone" in " ".join(ended.out.split())
 
 
-def test_exit_status_of_versus_says_whether_its_limits_are_kept(tmp_path: Path) -> None:
+def test_exit_status_of_costof_versus_says_whether_its_limits_are_kept(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "5", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
 
     def costs() -> bool:

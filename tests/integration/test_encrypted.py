@@ -68,7 +68,7 @@ def test_driver_reads_the_same_values_as_without_the_gateway(site: Site, number:
     assert after.errors == before.errors
 
 
-def test_custom_converters_receive_plaintext(site: Site) -> None:
+def test_custom_pymysql_converters_receive_decrypted_values(site: Site) -> None:
     conv = {**pymysql.converters.conversions, pymysql.constants.FIELD_TYPE.NEWDECIMAL: float}
     # With use_unicode off, PyMySQL converts neither decimals nor times.
     for settings, columns in (

@@ -115,7 +115,7 @@ def test_canary_value_is_readable_in_files_of_postgres_only_without_encryption()
 
 @needs_fuse
 @pytest.mark.slow
-def test_mounts_and_processes_of_file_systems_are_removed_after_kill_9() -> None:
+def test_encrypted_file_systems_of_a_lab_are_unmounted_after_kill_9() -> None:
     before = fuse_mounts()
     with lab_process("-m", "tests.support.services", POSTGRES) as lab:
         made = fuse_mounts() - before

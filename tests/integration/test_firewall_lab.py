@@ -74,4 +74,4 @@ def test_arm_fails_if_its_firewall_does_not_block_what_its_level_requires(lab: F
     lab._mismatches.clear()
     with pytest.raises(CostofError) as caught:
         lab.collect_evidence(arm, "end")
-    assert caught.value.problem is ErrorText.LAB_FAILED
+    assert caught.value.message is ErrorText.LAB_FAILED

@@ -246,7 +246,7 @@ def test_errors_and_warnings_contain_no_protected_value(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) -> None:
+def test_rules_can_refuse_clients_that_do_not_decrypt(shop: Shop) -> None:
     assert shop.reload(RULES.replace('"ciphertext"\n[master', '"refuse"\n[master') + PEOPLE) is None
     for user in (SHOP, ANALYST):
         with pytest.raises(pymysql.MySQLError, match="does not announce that it decrypts"):
@@ -255,7 +255,7 @@ def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) 
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
 
 
-def test_rules_shown_in_the_documentation_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
+def test_example_rules_in_the_documentation_let_both_example_accounts_log_in(shop: Shop, lab: Lab) -> None:
     server, password = shop.server, shop.server.password.get_secret_value()
     page = (ROOT / "docs" / "column-encryption.md").read_text()
     for statement in (

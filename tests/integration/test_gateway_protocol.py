@@ -204,7 +204,7 @@ def test_logins_with_an_unsupported_character_set_or_wrong_credentials_are_rejec
 
 
 @pytest.mark.parametrize("claims", [*CUT, mysql.EVERYTHING], ids=hex)
-def test_unsupported_capability_flags_do_not_change_statements(site: Site, claims: int) -> None:
+def test_capability_flags_that_the_gateway_does_not_offer_have_no_effect(site: Site, claims: int) -> None:
     """A client that sets flags that the gateway does not offer is rejected, or the flags have no effect."""
     elsewhere = b"SELECT city FROM elsewhere.people WHERE id = 0"
     with site.client(USER, site.direct, claims=mysql.NO_SCHEMA) as direct:

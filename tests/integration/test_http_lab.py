@@ -101,7 +101,7 @@ def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[P
 def test_program_that_ends_tls_shows_a_certificate_with_the_key_type_of_the_arm(
     lab: HttpLab, arms: list[PlannedArm]
 ) -> None:
-    seen = set()
+    combinations = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
             with connected(lab, arm) as connection:
@@ -110,8 +110,8 @@ def test_program_that_ends_tls_shows_a_certificate_with_the_key_type_of_the_arm(
             ends_at = "origin" if arm.levels["termination"] == "backend" else "balancer"
             assert owner.value == f"{ends_at}-of-{Route.from_arm(arm).name}"
             assert isinstance(shown.public_key(), rsa.RSAPublicKey) == arm.levels["key"].startswith("rsa")
-            seen.add((arm.levels["balancer"], arm.levels["termination"], arm.levels["key"]))
-    assert len(seen) == 2 * 3 * 2
+            combinations.add((arm.levels["balancer"], arm.levels["termination"], arm.levels["key"]))
+    assert len(combinations) == 2 * 3 * 2
 
 
 def test_arms_fail_only_if_openssl_lacks_their_cipher_suite(lab: HttpLab, arms: list[PlannedArm]) -> None:
@@ -123,7 +123,9 @@ def test_arms_fail_only_if_openssl_lacks_their_cipher_suite(lab: HttpLab, arms: 
     assert lab.failure_reason() is None
 
 
-def test_connections_are_counted_exactly_and_separately_for_each_route(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_connections_are_counted_exactly_and_separately_for_each_route(
+    lab: HttpLab, arms: list[PlannedArm]
+) -> None:
     routes = {
         Route.from_arm(arm): arm
         for arm in reversed(arms)
@@ -175,7 +177,9 @@ def test_balancer_keeps_its_connections_to_the_origin_open(
 
 
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+def test_resumed_tls_sessions_are_counted_separately_from_full_handshakes(
+    lab: HttpLab, arms: list[PlannedArm], balancer: str
+) -> None:
     arm = next(
         arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels.get("suite") == "dhe-rsa-aes256-sha"
     )

@@ -66,7 +66,7 @@ def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool =
 def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str, trusted: bool = True) -> None:
     with pytest.raises(CostofError, match=words) as error:
         ask(balancer, folder, *settings, trusted=trusted)
-    assert error.value.problem is ErrorText.ARMS_CANNOT_RUN
+    assert error.value.message is ErrorText.ARMS_CANNOT_RUN
 
 
 @pytest.mark.parametrize("verify", ["full", "none"])
@@ -116,4 +116,4 @@ def test_resumed_run_refuses_a_balancer_with_another_certificate(users_server: R
     again.known_identity = {CERTIFICATE: "SHA-256 of another"}
     with pytest.raises(CostofError) as error, again:
         pass
-    assert error.value.problem is ErrorText.OTHER_SERVER
+    assert error.value.message is ErrorText.OTHER_SERVER

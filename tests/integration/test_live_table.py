@@ -106,11 +106,11 @@ def test_terminal_works_normally_after_an_error(tmp_path: Path) -> None:
         run.rounds(3)
         run.say("fail")
         screen = run.window.wait_for("ended with 0")
-        assert screen.splitlines() == ["costof: nothing was measured: the test said so", "ended with 0"]
+        assert screen.splitlines() == ["costof: nothing was measured: the test ends here", "ended with 0"]
         assert run.window.shows_cursor
 
 
-def test_dumb_terminal_gets_plain_lines(tmp_path: Path) -> None:
+def test_progress_on_a_dumb_terminal_is_printed_as_plain_lines(tmp_path: Path) -> None:
     with replayed(tmp_path, TERM="dumb") as run:
         run.say("round", 8)
         run.end()
@@ -128,7 +128,7 @@ def test_live_table_has_colours_unless_no_color_is_set(tmp_path: Path, variable:
         assert (COLOUR.search(run.window.screen("-e")) is not None) == is_coloured
 
 
-def test_interrupted_run_prints_at_a_terminal_that_complete_rounds_are_kept(tmp_path: Path) -> None:
+def test_run_interrupted_at_a_terminal_says_that_complete_rounds_are_kept(tmp_path: Path) -> None:
     with terminal([*COSTOF, *ENDLESS, "--out", "run"], tmp_path) as window:
         window.wait_for("95 % interval")
         window.press("C-c")

@@ -121,7 +121,7 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @pytest.mark.slow
-def test_costs_at_a_distance_are_predicted_for_a_target_with_a_server_cpu_command(
+def test_costs_at_a_distance_are_predicted_if_a_command_reads_the_cpu_time_of_the_server(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")

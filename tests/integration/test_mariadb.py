@@ -70,7 +70,7 @@ def test_mariadb_of_the_lab_has_the_expected_configuration(server: MariadbServer
         assert query(server, f"SELECT @@{name}") == value
 
 
-def test_user_of_the_workloads_has_only_the_privileges_it_needs(server: MariadbServer) -> None:
+def test_benchmark_account_of_mariadb_cannot_read_accounts_or_log_in_without_password(server: MariadbServer) -> None:
     with log_in(server) as connection, pytest.raises(pymysql.err.OperationalError, match="denied"):
         ask(connection, "SELECT * FROM mysql.global_priv")
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
@@ -112,7 +112,7 @@ def test_tls_counters_of_mariadb_continue_after_a_key_change(server: MariadbServ
         ("AES256-SHA", ssl.TLSVersion.TLSv1_2, "rsa-1024"),
     ],
 )
-def test_cipher_suites_of_the_published_measurements_are_available(
+def test_mariadb_supports_the_cipher_suites_of_the_published_measurements(
     server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str
 ) -> None:
     server.show_key(kind)

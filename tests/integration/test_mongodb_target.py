@@ -112,7 +112,7 @@ def test_mongodb_user_whose_privileges_are_for_another_collection_is_refused(hea
                 else:
                     with pytest.raises(CostofError, match="may not find") as refused, service:
                         pass
-                    assert refused.value.problem is ErrorText.PRIVILEGES_MISSING
+                    assert refused.value.message is ErrorText.PRIVILEGES_MISSING
             client.admin.command("dropRole", "bench")
 
 
@@ -120,7 +120,7 @@ def test_single_server_is_rejected_as_a_replica_set(healthy: Standalone) -> None
     target = open_service(replication_plan(target="mongodb://a-user"), Access(healthy.url, healthy.ca_file), "run")
     with pytest.raises(CostofError, match="not a replica set") as refused, target:
         pass
-    assert refused.value.problem is ErrorText.NO_REPLICA_SET
+    assert refused.value.message is ErrorText.NO_REPLICA_SET
     assert PASSWORD not in str(refused.value)
 
 
@@ -165,13 +165,13 @@ def waits_for_the_last_write(member: Client) -> bool:
 @pytest.mark.slow
 def test_loading_records_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
     with user_of_a_set() as (url, ca_file):
-        own = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
-        own.reach()
-        identity = own.identity()
+        target = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
+        target.reach()
+        identity = target.identity()
         assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*identity}
         assert identity["members"].count(":27017") == 2, "a hidden member is not listed"
-        own.claim()
-        (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
+        target.claim()
+        (late,) = (target.session.member(host) for host in target.hello["hosts"] if host != target.hello["primary"])
         asked_of, over = Event(), Event()
 
         def let_it_catch_up() -> None:
@@ -186,14 +186,14 @@ def test_loading_records_waits_for_all_visible_members_but_not_for_hidden_ones()
         def load() -> None:
             late.admin.command("fsync", lock=True)
             catching_up.start()
-            own.session.client[own.database]["data"].insert_one({"_id": 1})
+            target.session.client[target.database]["data"].insert_one({"_id": 1})
 
         try:
-            own.prepare(load)
+            target.prepare(load)
             assert asked_of.is_set(), "it was not waited for"
-            assert late[own.database]["data"].find_one({"_id": 1}) is not None
+            assert late[target.database]["data"].find_one({"_id": 1}) is not None
         finally:
             over.set()
             catching_up.join()
-            own.remove_created()
-            own.close()
+            target.remove_created()
+            target.close()

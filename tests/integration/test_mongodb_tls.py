@@ -53,8 +53,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def quickest_ns(finished: Path, workload: str, arm: str) -> int:
-    pieces = read_run(Ledger.open(finished)).counted_slices(workload, arm)
-    return min(record.answer.phases["connect_and_first_operation"].min_ns for record in pieces)
+    slices = read_run(Ledger.open(finished)).counted_slices(workload, arm)
+    return min(record.answer.phases["connect_and_first_operation"].min_ns for record in slices)
 
 
 @pytest.fixture(scope="module")

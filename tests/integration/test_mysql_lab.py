@@ -50,7 +50,7 @@ def test_every_arm_uses_the_tls_settings_or_the_ssh_tunnel_of_its_levels(
     every_level: tuple[Plan, ServerLab, Engines],
 ) -> None:
     plan, lab, engines = every_level
-    seen, tunnels = set(), set()
+    combinations, tunnels = set(), set()
     for arm in [arm for arm in plan.arms if arm.name != FAILING]:
         lab.arrange(arm)
         evidence = engines.slice(arm, "connect", 5).evidence
@@ -66,9 +66,9 @@ def test_every_arm_uses_the_tls_settings_or_the_ssh_tunnel_of_its_levels(
         assert (evidence["key"], evidence["verified"]) == (arm.levels["key"], True)
         assert evidence["protocol"] == ("TLSv1.3" if suite == "modern" else "TLSv1.2")
         assert evidence["cipher"] == ("TLS_AES_256_GCM_SHA384" if suite == "modern" else suite.upper())
-        seen.add((suite, arm.levels["key"]))
+        combinations.add((suite, arm.levels["key"]))
     # The modern suite works with all three keys; each of the two old suites only with the two RSA keys.
-    assert len(seen) == 3 + 2 * 2
+    assert len(combinations) == 3 + 2 * 2
     assert len(tunnels) == 4
 
 
@@ -109,7 +109,7 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_every_client_accepts_the_initial_certificate_key_of_the_server(keys: list[str], first: str) -> None:
+def test_server_first_shows_a_certificate_key_that_every_client_accepts(keys: list[str], first: str) -> None:
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}

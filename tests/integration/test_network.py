@@ -169,7 +169,7 @@ def test_server_process_is_reachable_over_links_of_all_distances(network: Networ
                 connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
 
 
-def test_cpu_share_is_enforced_and_counted() -> None:
+def test_process_with_a_cpu_share_of_20_percent_gets_no_more_cpu_time() -> None:
     with Lab() as lab, Network(lab) as network:
         slow = network.host("slow", cpu_share=0.2)
         lab.spawn("burn", "burn", ["sh", "-c", "while :; do :; done"], host=slow)

@@ -58,13 +58,13 @@ def test_sidecars_refuse_connections_without_a_certificate(lab: Lab) -> None:
     for arm in lab.arms():
         facts = lab.service.collect_evidence(arm, "start")
         assert lab.service.failure_reason(arm) is None, arm.name
-        seen = {role: facts.get(f"certificate that the {role} saw") for role in (CLIENT_ROLE, SERVER_ROLE)}
+        certificates = {role: facts.get(f"certificate that the {role} saw") for role in (CLIENT_ROLE, SERVER_ROLE)}
         if arm.settings.lab["sidecars"].get("mutual_tls"):
-            assert seen == {CLIENT_ROLE: SERVER_NAME, SERVER_ROLE: CLIENT_NAME}
+            assert certificates == {CLIENT_ROLE: SERVER_NAME, SERVER_ROLE: CLIENT_NAME}
             assert facts["between the proxies"].startswith("TLSv1.3 TLS_")
             assert facts[f"refused by the {SERVER_ROLE}"] == " and ".join(REFUSED)
         else:
-            assert seen == {CLIENT_ROLE: None, SERVER_ROLE: None}
+            assert certificates == {CLIENT_ROLE: None, SERVER_ROLE: None}
             assert facts.get("between the proxies", "no TLS") == "no TLS"
 
 
@@ -155,5 +155,7 @@ def test_database_behind_a_pair_of_sidecars_is_reached_by_mutual_tls() -> None:
         ),
     ],
 )
-def test_evidence_that_contradicts_mutual_tls_is_an_error(evidence: RouteEvidence, reason: str | None) -> None:
+def test_evidence_that_contradicts_mutual_tls_is_reported_as_a_mismatch(
+    evidence: RouteEvidence, reason: str | None
+) -> None:
     assert evidence.mismatch(MUTUAL) == reason

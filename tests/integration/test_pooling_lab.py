@@ -115,7 +115,7 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
         (False, {""}, 0, 49, "49 transactions of 50"),
     ],
 )
-def test_pooler_counters_that_contradict_the_arm_are_a_mismatch(
+def test_pooler_counters_that_contradict_the_arm_are_reported_as_a_mismatch(
     tls_requested: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
     reason = mismatch(tls_requested, tls, sessions, transactions, 50)

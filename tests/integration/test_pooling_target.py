@@ -84,7 +84,7 @@ def refused(access: Access) -> CostofError:
 def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: UsersServer) -> None:
     before = users_server.server.places()
     itself = refused(users_server.access(users_server.server.url(USER)))
-    assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
+    assert (itself.message, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = users_server.access()
     # The pooler connects clients to the database DATABASE, but the run creates its schema in the database `postgres`.
     users_server.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
@@ -95,7 +95,7 @@ def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: Users
         pooler_url=elsewhere.pooler_url,
     )
     other = refused(elsewhere)
-    assert (other.problem, "does not have the schema" in str(other)) == (ErrorText.NO_POOLER, True)
+    assert (other.message, "does not have the schema" in str(other)) == (ErrorText.NO_POOLER, True)
     assert users_server.server.password.get_secret_value() not in str(itself) + str(other)
     assert users_server.server.places() == before
 

@@ -110,12 +110,12 @@ def test_sessions_on_a_target_have_the_commit_setting_of_their_arm(server: Runni
     assert (server.places(), server.settings()) == (before, settings)
 
 
-def test_levels_that_need_a_standby_are_refused_without_one(server: RunningServer) -> None:
+def test_commit_levels_that_need_a_standby_are_refused_on_a_postgres_without_standby(server: RunningServer) -> None:
     before = server.places()
     plan = plan_of("postgres-durability", "quick", "commit=off,on", target="postgresql://shown")
     with pytest.raises(CostofError, match=r"synchronous_standby_names is empty.*give --set commit=off,local") as error:
         commits_target(server, plan).__enter__()
-    assert error.value.problem is ErrorText.LEVELS_UNSUPPORTED
+    assert error.value.message is ErrorText.LEVELS_UNSUPPORTED
     access = Access(server.url("maker"), server.ca_file)
     lacking = lacking_levels(plan.study, access, connect=True)
     assert {*lacking} == {"remote_write", "on", "remote_apply"}
@@ -147,7 +147,7 @@ def test_postgres_database_with_content_is_refused_and_not_changed(server: Runni
         server.ask("CREATE DATABASE held OWNER maker")
         with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
             inside.execute(something.encode())
-        assert refused(server, "held").problem is ErrorText.TARGET_OCCUPIED
+        assert refused(server, "held").message is ErrorText.TARGET_OCCUPIED
         server.ask("DROP DATABASE held")
 
 
@@ -164,4 +164,4 @@ def test_connection_closed_by_postgres_is_reopened(server: RunningServer) -> Non
 def test_new_postgres_database_that_rejects_logins_is_removed(server: RunningServer) -> None:
     access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
     with server.admitting(access):
-        assert refused(server).problem is ErrorText.TARGET_REFUSES_LOGIN
+        assert refused(server).message is ErrorText.TARGET_REFUSES_LOGIN

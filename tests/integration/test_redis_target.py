@@ -46,7 +46,7 @@ def test_missing_permission_is_reported_before_any_write(server: RunningServer, 
     server.ask("ACL", "SETUSER", USER, f"-{command}")
     try:
         error = refusal(server)
-        assert "nothing was written" in str(error) or error.problem is ErrorText.TARGET_FAILED
+        assert "nothing was written" in str(error) or error.message is ErrorText.TARGET_FAILED
         assert server.all_keys() <= {"theirs", RUNS}
     finally:
         server.ask("ACL", "SETUSER", USER, "+@all")
@@ -63,7 +63,7 @@ def test_error_gives_a_hint_if_the_url_scheme_does_not_fit_the_port(
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
         pass
-    assert refused.value.problem is ErrorText.TARGET_UNREACHABLE
+    assert refused.value.message is ErrorText.TARGET_UNREACHABLE
 
 
 def test_redis_that_evicts_keys_is_rejected(server: RunningServer) -> None:

@@ -73,4 +73,4 @@ def test_lab_without_root_puts_nodes_on_loopback_and_rejects_a_distance() -> Non
             Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])]),
         ):
             pass
-        assert refused.value.problem is ErrorText.NEEDS_ROOT
+        assert refused.value.message is ErrorText.NEEDS_ROOT

@@ -112,15 +112,15 @@ def test_failing_subcommand_of_costof_never_prints_the_password(
     """All commands fail: either the URL is invalid, or the server rejects the password."""
     monkeypatch.chdir(tmp_path)
     password = HEAD + signs + TAIL
-    problems = []
+    messages = []
     for command in commands(mariadb, mongod, f"{USER}:{written(password)}@"):
         failed = refusal(*command)
-        problems.append(failed.problem)
+        messages.append(failed.message)
         printed = capsys.readouterr()
         assert_hidden(password, str(failed), printed.out, printed.err)
         assert_left_hidden(password, tmp_path)
     if written is not str:
-        assert problems.count(ErrorText.TARGET_REFUSES_LOGIN) == 8
+        assert messages.count(ErrorText.TARGET_REFUSES_LOGIN) == 8
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def connections(lab: ServerLab, engines: Engines, arm: PlannedArm) -> int:
     return lab.counters(engines.server(arm)).connections or 0
 
 
-def test_each_server_configuration_has_a_separate_server() -> None:
+def test_lab_starts_a_separate_server_for_each_server_configuration() -> None:
     plan = resolve(with_commits(), Options("quick", ("transport=plain,tls", "distance=lan", "records=100")))
     usual, logged = (
         next(arm for arm in plan.arms if arm.levels.get("commits") == level) for level in ("in-memory", "logged")

@@ -136,7 +136,7 @@ def test_loaded_data_satisfies_clause_4_3_of_tpcc(database: Database) -> None:
     assert 0.09 < database.number("SELECT SUM(c_credit = 'BC') FROM customer") / expected["customer"] < 0.11
 
 
-def test_load_phase_does_nothing_if_all_data_is_loaded(database: Database) -> None:
+def test_load_phase_inserts_nothing_if_all_tpcc_data_is_loaded(database: Database) -> None:
     answer = database.wire.slice(1, "arm", "load", 0, 5)
     assert (answer.operations, answer.errors) == (0, [])
 

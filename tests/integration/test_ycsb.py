@@ -199,7 +199,7 @@ def test_every_request_distribution_requests_only_existing_records(store: Store)
         assert [answer.errors for answer in answers] == [[], []]
 
 
-def test_inserts_of_all_arms_continue_one_sequence_of_record_numbers(store: Store) -> None:
+def test_arms_take_keys_of_inserted_records_from_one_shared_sequence(store: Store) -> None:
     """Threads and arms take the keys of new records from one shared sequence, so no key is inserted twice."""
     table = "shared"
     service = store.make(table, 1)
@@ -280,8 +280,8 @@ def test_run_continues_after_the_primary_steps_down(replica_set: ServerLab) -> N
 
         slices_until_met(step_down, load_more)
         eventually("a load of another primary", lambda: not load_more().errors)
-    seen = {server for answer in answers for server in answer.evidence["server"].split(",")}
-    assert seen == set(service.addresses)
+    servers = {server for answer in answers for server in answer.evidence["server"].split(",")}
+    assert servers == set(service.addresses)
     uri = "mongodb://" + ",".join(service.addresses)
     login = {"username": service.username, "password": service.password.get_secret_value()}
     with pymongo.MongoClient[dict[str, Any]](uri, replicaSet=service.replica_set, **login) as client:

@@ -88,7 +88,7 @@ def test_every_command_line_in_the_docs_starts_a_known_program() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
-def test_modules_started_by_long_running_make_targets_print_their_help(module: str) -> None:
+def test_python_modules_of_long_running_make_targets_start_and_print_their_help(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
     done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"Usage: python -m {module} "), done.stderr
@@ -118,7 +118,7 @@ def test_documented_command_line_without_special_requirements_succeeds(
     assert ended.exit_code in {0, 3}, ended.exception
 
 
-def test_each_listed_requirement_is_needed_by_a_documented_command_line() -> None:
+def test_each_listed_requirement_belongs_to_a_documented_command_line() -> None:
     used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

@@ -79,7 +79,7 @@ def test_arm_without_evidence_has_no_figures(stored: StoredRun) -> None:
     assert "connect and first query" not in table
 
 
-def test_missing_figure_is_replaced_by_the_reason(stored: StoredRun) -> None:
+def test_costs_page_gives_the_reason_for_a_missing_figure(stored: StoredRun) -> None:
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
 
 

@@ -93,7 +93,7 @@ def test_published_ratio_divided_by_the_measured_ratio_has_an_interval() -> None
         ([], "Not measured"),
     ],
 )
-def test_outcome_of_a_published_statement_follows_from_the_agreement_of_its_figures(
+def test_published_statement_is_judged_by_how_many_of_its_figures_agree_with_a_run(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))

@@ -241,7 +241,7 @@ def test_markup_in_a_text_is_escaped_in_markdown(text: str, escaped: str) -> Non
     assert escape(text) == escaped
 
 
-def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire() -> None:
+def test_report_states_which_share_of_the_added_time_is_spent_on_the_wire() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms

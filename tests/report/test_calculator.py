@@ -160,7 +160,7 @@ def test_calculator_of_durable_commits_computes_the_cost_on_a_chosen_disk(chromi
         assert page.url.endswith("#flush=1.2")
 
 
-def test_calculator_of_a_run_at_a_load_names_url_values_without_effect(chromium: Browser, path_at_load: Path) -> None:
+def test_calculator_says_which_values_in_its_url_have_no_effect(chromium: Browser, path_at_load: Path) -> None:
     result = target_at_load()
     for fragment, message in (
         ("#connections=100&rtt=12&queries=20", ""),

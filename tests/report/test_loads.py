@@ -46,7 +46,7 @@ def test_report_on_a_load_with_pooled_connections_states_their_number_and_think_
     assert ("queries a second |" in render_markdown(at_load(load=load))) == (load.think_time is not None)
 
 
-def test_time_of_the_first_query_is_a_key_figure_if_connections_send_only_one() -> None:
+def test_first_query_is_a_key_figure_if_each_connection_sends_only_one_query() -> None:
     names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
     assert names == [CONNECTION, FIRST_QUERY, CORES]
 
@@ -58,7 +58,7 @@ def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     assert "try a load of 120 a second" in text
 
 
-def test_arm_is_not_called_overloaded_because_fewer_clients_arrived_than_planned() -> None:
+def test_arm_with_fewer_arriving_clients_than_planned_is_not_called_overloaded() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 
@@ -109,7 +109,7 @@ def test_warning_about_the_arm_that_made_the_machine_busiest_comes_first() -> No
     assert ["93 %" in text for text in warnings] == [True, False]
 
 
-def test_cores_and_cpu_time_of_the_same_server_have_the_same_verdict() -> None:
+def test_added_cores_of_a_server_have_the_verdict_of_its_cpu_time() -> None:
     result = at_load()
     effects = [each.model_copy(update={"verdict": Verdict.UNRESOLVED}) for each in result.effects]
     changed = result.model_copy(update={"effects": effects})
@@ -135,7 +135,7 @@ def test_load_at_which_the_queue_grows_counts_as_too_high() -> None:
     assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (its queue grew).")
 
 
-def test_verdict_is_about_the_highest_load_if_every_variant_carries_all_loads() -> None:
+def test_verdict_names_the_highest_load_of_the_run_if_every_variant_carries_it() -> None:
     result = over_loads(5000.0)
     assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest load of this run.")
     assert [figure.label for figure in result.summary.figures] == ["a query, 30/s", "a query, 100/s", "a query, 300/s"]

@@ -64,7 +64,7 @@ def test_page_loads_no_other_file(study: str) -> None:
     assert "https:" not in plain
 
 
-def test_same_result_gives_the_same_page() -> None:
+def test_page_rendered_twice_from_one_result_is_identical() -> None:
     assert render_html(mongodb(warnings=["Steal time was 4 %."])) == page()
 
 

@@ -74,7 +74,7 @@ def drawn(width: int, columns: int = 2) -> str:
     return grid(width, panels, 120, columns=columns).svg("name", "Title", "A <description>")
 
 
-def test_axes_of_panels_are_aligned_in_columns_and_rows() -> None:
+def test_axes_of_a_picture_with_several_panels_are_aligned() -> None:
     marks = dots(drawn(WIDE))
     corners = [marks[3 * index : 3 * index + 2] for index in range(4)]
     assert corners[0][0][0] == corners[2][0][0] < corners[1][0][0] == corners[3][0][0]
@@ -101,7 +101,7 @@ def test_tick_labels_do_not_overlap_on_narrow_panels() -> None:
             assert sum(text_width(word, TICK_SIZE) for word in words) < pixels
 
 
-def test_marks_beyond_the_axes_are_clipped() -> None:
+def test_points_outside_of_a_panel_are_clipped() -> None:
     svg = drawn(WIDE)
     clips = re.findall(r'<clipPath id="([^"]+)"><path d="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)', svg)
     assert [name for name, *_ in clips] == [f"name-{index}" for index in range(4)]
@@ -112,7 +112,7 @@ def test_marks_beyond_the_axes_are_clipped() -> None:
     assert beyond[0] > float(right)
 
 
-def test_labels_are_escaped_and_split_into_lines() -> None:
+def test_markup_in_labels_of_a_picture_is_escaped() -> None:
     panel = Panel(title="<a>\nb", y_ticks={0.5: "c & d\ne"})
     panel.word(0.5, 0.5, '"<script>"')
     svg = Sheet(WIDE, [panel], [100]).svg("name", "<t>", "<d>")

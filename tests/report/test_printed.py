@@ -31,7 +31,7 @@ def test_missing_browser_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CostofError) as caught:
         find_browser()
-    assert caught.value.problem is ErrorText.NO_BROWSER
+    assert caught.value.message is ErrorText.NO_BROWSER
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def text(*figures: KeyFigure) -> str:
     return spaced(verdict_sentence(figures))
 
 
-def test_verb_of_a_verdict_tells_whether_a_time_or_rate_rises_or_falls() -> None:
+def test_verdict_says_that_a_time_is_shortened_or_a_rate_is_lowered_or_raised() -> None:
     rate = {"unit": "per_second", "better": "higher"}
     assert text(figure("a connection", -3.0, Verdict.SAVES, "a pool")) == "A pool shortens a connection by 3.00 ms."
     slower = figure("'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
@@ -53,7 +53,7 @@ def test_verb_of_a_verdict_tells_whether_a_time_or_rate_rises_or_falls() -> None
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
-def test_verdict_gives_the_added_cores_of_a_server_on_another_machine() -> None:
+def test_verdict_states_the_cores_that_a_protection_adds_to_the_server() -> None:
     cores = figure("cores of the server", 0.4, unit=CORES, without=1.05, value=1.45)
     assert text(cores) == "TLS needs 0.40 more cores of the server (1.05 → 1.45 cores)."
 
@@ -64,7 +64,7 @@ def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_verdict_gives_the_rate_instead_of_the_cores_if_the_rate_halved() -> None:
+def test_verdict_states_the_rate_instead_of_the_cores_if_the_rate_fell_by_half() -> None:
     ratio = Estimate(value=0.4, low=0.39, high=0.41, rounds=9)
     times, cores = [figure("a connection"), figure("a read")], figure(CORES, unit=CORES)
     rate = figure("reads a second", -90.0, unit="per_second", better="higher", ratio=ratio)
@@ -73,13 +73,13 @@ def test_verdict_gives_the_rate_instead_of_the_cores_if_the_rate_halved() -> Non
     assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
 
 
-def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes() -> None:
+def test_key_figures_chosen_from_many_sizes_include_the_largest_and_its_half() -> None:
     sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_summary_also_has_the_interval_without_the_round_that_dominates_a_mean() -> None:
+def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
@@ -103,7 +103,7 @@ def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
     assert max(map(len, wide.splitlines())) <= 96
 
 
-def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
+def test_report_calls_its_certainty_limited_if_a_failed_check_affects_a_figure() -> None:
     index, figures = Index(mongodb()), [figure("a read"), figure("a write")]
     failed = Check(passed=False, label="busy", doubt="the machine was 61 % busy", metrics=["a read"])
     assert how_sure(index, figures, [failed]) == "limited: the machine was 61 % busy, which affects a read."
@@ -114,7 +114,7 @@ def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
     assert how_sure(index, figures, [Check(passed=True, label="quiet")]) == "high: 10 rounds, all checks passed."
 
 
-def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
+def test_report_calls_its_certainty_low_if_all_key_figures_are_unresolved() -> None:
     index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
     low = how_sure(index, [unresolved, unresolved], [])
     assert low == "low: after 10 rounds, the effect on every key figure is unresolved."
@@ -168,7 +168,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_mitigation_with_plaintext_between_hosts_is_declared_to_give_up_protection(study: str) -> None:
+def test_study_declares_each_mitigation_that_leaves_traffic_between_hosts_unencrypted(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None
@@ -184,7 +184,7 @@ def test_mitigation_with_plaintext_between_hosts_is_declared_to_give_up_protecti
     assert not [level for level in declared if not has_open_leg(study, {main: level})]
 
 
-def test_only_a_pool_with_tls_on_both_sides_keeps_the_whole_protection() -> None:
+def test_report_says_which_encryption_a_pooler_without_tls_on_both_sides_gives_up() -> None:
     data = result_of("postgres-pooling").sections.mitigations
     assert data is not None
     parts = {each.arm.split("@")[0]: each.gives_up for each in data.mitigations}
@@ -193,13 +193,13 @@ def test_only_a_pool_with_tls_on_both_sides_keeps_the_whole_protection() -> None
     assert parts["transaction-server"] == "the encryption of the clients' connections"
 
 
-def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driver() -> None:
+def test_summary_says_how_much_of_the_added_time_the_database_driver_takes() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
     assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
 
 
-def test_lines_below_the_verdict_are_the_same_in_every_form_of_the_report() -> None:
+def test_page_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:
     result = small(HTTP)
     handout = document(result).handout
     assert handout is not None

@@ -134,10 +134,10 @@ class Cluster:
             joins = [f"--address={self.address}", f"--num-cpus={cpus}", f"--labels={','.join(labels)}"]
         ray = [RAY, "start", "--block", *joins, f"--node-ip-address={node.address}", "--include-log-monitor=false"]
         ray += [f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats"]
-        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--time"]
-        apart += ["--monotonic", str(node.clock_ahead_seconds)]
+        unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--time"]
+        unshare += ["--monotonic", str(node.clock_ahead_seconds)]
         become = ["sh", "-ec", BECOME_A_NODE, "sh", name, str(node.folder)]
-        node.process = self.lab.spawn(name, name, [*apart, *become, *ray], self.environment(), host=node.host)
+        node.process = self.lab.spawn(name, name, [*unshare, *become, *ray], self.environment(), host=node.host)
 
     def wait_for(self, name: str) -> None:
         process = self.nodes[name].process

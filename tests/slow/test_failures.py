@@ -61,7 +61,7 @@ def test_key_file_that_other_users_can_read_ends_the_lab_with_an_error(
     reason = "mode is 0644, so other users can read the key; set TMPDIR"
     with pytest.raises(CostofError, match=reason) as caught, open_service(plan, None, "run"):
         pass
-    assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
+    assert caught.value.message is ErrorText.KEY_FILE_UNUSABLE
     eventually("the removal", lambda: not [*temporary.iterdir()])
 
 

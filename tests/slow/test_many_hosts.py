@@ -180,9 +180,9 @@ def test_all_hosts_start_a_slice_at_one_instant(
 
     def begin_together() -> bool:
         begun_ns = [[part.first_ns for part in record.hosts] for record in outcomes[-1].slices]
-        apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
-        print(sorted(round(each / 1e6, 2) for each in apart))
-        if len(apart) >= 100 and median(apart) < TOGETHER_NS:
+        differences = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
+        print(sorted(round(each / 1e6, 2) for each in differences))
+        if len(differences) >= 100 and median(differences) < TOGETHER_NS:
             return True
         # On a busy machine a host may start late; then the run is repeated.
         with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:

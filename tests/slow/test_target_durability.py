@@ -27,7 +27,9 @@ def server() -> Iterator[RunningServer]:
         yield server
 
 
-def test_default_commit_levels_are_verified_on_a_target_with_a_standby(server: RunningServer, tmp_path: Path) -> None:
+def test_commit_levels_off_local_and_on_are_verified_on_a_users_postgres_with_a_standby(
+    server: RunningServer, tmp_path: Path
+) -> None:
     before = server.places(), server.settings()
     study = small_study(STUDY, tmp_path, operations=300)
     chosen = ["--profile", "quick", "--rounds", "2", "--set", "clients=1,8", "--out", "run"]

@@ -82,8 +82,8 @@ def test_engine_built_with_each_tls_library_connects_and_reports_the_library(
         for name, (_, expected) in TLS_SETTINGS.items():
             answer = instrument.slice(1, name, "request", CONNECTIONS, HANGS_SECONDS)
             assert answer.errors == [], name
-            seen = {"resumed": 0, **expected, "verified": True, "key": "rsa-2048", "handshakes": CONNECTIONS}
-            assert {key: answer.evidence[key] for key in seen} == seen, name
+            facts = {"resumed": 0, **expected, "verified": True, "key": "rsa-2048", "handshakes": CONNECTIONS}
+            assert {key: answer.evidence[key] for key in facts} == facts, name
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

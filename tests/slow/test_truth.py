@@ -61,20 +61,20 @@ def test_simulated_carry_over_delays_only_slices_that_follow_another_arm(tmp_pat
 
 def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A connection kept for the whole run could be faster or slower than others by chance, and bias the effect."""
-    seen: list[int | None] = []
+    counts: list[int | None] = []
 
     def observe(lab: TruthLab, arm: PlannedArm) -> Paid:
-        seen.append(lab.counters("").connections)
+        counts.append(lab.counters("").connections)
         return lab.paid(arm)
 
     monkeypatch.setattr(TruthLab, "observe", observe)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=3)
     ledger = measure(plan, "http", FREE, tmp_path / "run")
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
-    after = [0, *seen[1::2]]
+    after = [0, *counts[1::2]]
     opened = [
         (before or 0) - (last or 0)
-        for record, before, last in zip(slices, seen[::2], after, strict=False)
+        for record, before, last in zip(slices, counts[::2], after, strict=False)
         if record.workload == "query"
     ]
     assert opened == [1] * len(opened)

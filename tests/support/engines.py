@@ -78,17 +78,17 @@ def sent(message: Model) -> dict[str, Any]:
 def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer]) -> list[SliceAnswer]:
     """Cause a fault while slices are measured, and return the slices up to the first with errors. On a busy machine the
     fault may take a while."""
-    taken: list[SliceAnswer] = []
+    slices: list[SliceAnswer] = []
 
     def meets_it() -> bool:
-        taken.append(take())
-        return bool(taken[-1].errors)
+        slices.append(take())
+        return bool(slices[-1].errors)
 
     with ThreadPoolExecutor() as beside:
         measuring = beside.submit(eventually, "the fault", meets_it)
         fault()
         measuring.result()
-    return taken
+    return slices
 
 
 class Engines:

@@ -264,6 +264,6 @@ class Client:
                 raise HungUp
             self.received += data
             self._buffer += data
-        taken = bytes(self._buffer[:count])
+        data = bytes(self._buffer[:count])
         del self._buffer[:count]
-        return taken
+        return data

@@ -78,7 +78,7 @@ def main() -> None:
             for line in pipe:
                 match line.strip():
                     case "fail":
-                        raise CostofError(ErrorText.NOTHING_MEASURED, detail="the test said so")
+                        raise CostofError(ErrorText.NOTHING_MEASURED, detail="the test ends here")
                     case "mismatch":
                         replay.is_mismatch = True
                     case _:

@@ -41,7 +41,7 @@ class Kind:
 
     - `counted_as`: the name under which its servers count a connection with TLS 1.3;
     - `operation`: the workload that uses open connections, such as "query";
-    - `apart`: fields of client settings that may differ between arms, such as "addresses";
+    - `may_differ`: fields of client settings that may differ between arms, such as "addresses";
     - `proves`: whether the service itself gives evidence that its clients cannot give. A pair of answers: for a lab,
       and for a target (a user's own servers);
     - `privileges`: what is granted to the account on a target.
@@ -55,14 +55,14 @@ class Kind:
     workloads: tuple[Workload, ...] = WORKLOADS
     records: bool = True
     loads: bool = True
-    apart: tuple[str, ...] = ()
+    may_differ: tuple[str, ...] = ()
     proves: tuple[bool, bool] = (False, False)
     encrypts: bool = False
     privileges: tuple[str, ...] = ()
 
 
 MONGODB = Kind("mongodb-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
-REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_concern",))
+REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, may_differ=("write_concern",))
 MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
 MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=SysbenchTarget.PRIVILEGES)
 POSTGRES = Kind("postgres-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
@@ -72,7 +72,7 @@ POOLING = Kind(
     ("path=plain,tls,transaction-plain,session-both",),
     ("path=plain,tls",),
     counted_as="TLSv1.3",
-    apart=("addresses", "database"),
+    may_differ=("addresses", "database"),
 )
 ENCRYPTION = Kind(
     "mysql-column-encryption",
@@ -81,7 +81,7 @@ ENCRYPTION = Kind(
     operation="transaction",
     workloads=TPCC_WORKLOADS,
     records=False,
-    apart=("addresses", "decryption"),
+    may_differ=("addresses", "decryption"),
     proves=(True, True),
     encrypts=True,
     privileges=TpccTarget.PRIVILEGES,
@@ -93,7 +93,7 @@ HTTP = Kind(
     operation="request",
     workloads=HTTP_WORKLOADS,
     records=False,
-    apart=("addresses", "host"),
+    may_differ=("addresses", "host"),
     # Only in a lab is there evidence of the server to which the balancer forwards requests.
     proves=(True, False),
 )
@@ -104,7 +104,7 @@ FIREWALL = Kind(
     operation="request",
     workloads=HTTP_WORKLOADS,
     records=False,
-    apart=("addresses",),
+    may_differ=("addresses",),
     proves=(True, False),
 )
 

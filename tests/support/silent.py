@@ -12,13 +12,13 @@ from collections.abc import Iterator
 def silent_listener(says: bytes = b"") -> Iterator[int]:
     """Yield the port on 127.0.0.1 of a server that sends `says` to each connection. Connections stay open until the
     end."""
-    taken: list[socket.socket] = []
+    accepted: list[socket.socket] = []
 
     def take(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
-                taken.append(connection)
+                accepted.append(connection)
                 connection.sendall(says)
 
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
@@ -29,5 +29,5 @@ def silent_listener(says: bytes = b"") -> Iterator[int]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
-            for connection in taken:
+            for connection in accepted:
                 connection.close()

@@ -17,7 +17,7 @@ READS = {"gocryptfs-aes-gcm": 1.3, "gocryptfs-xchacha20": 1.35, "pass-through": 
 class AtRestTruth(Truth):
     """A simulated run whose evidence is a canary (a known value), readable in the files only without encryption."""
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         encrypts = not arm.control and not arm.replicate
         return {"canary": "in none of the 120 stored files" if encrypts else "readable in 3 of 120 stored files"}
 

@@ -43,12 +43,12 @@ class FirewallTruth(Truth):
     def versions(self) -> dict[str, str]:
         return {"nginx": "1.22.1", "OWASP core rule set": "3.3.4"}
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         outcome = {"on": "403, logged", "detection": "200, logged"}.get(arm.levels["firewall"], "200, not logged")
         return {"harmless request": "200, not logged", "attack in the query": outcome}
 
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        return {f"{name} at the end": outcome for name, outcome in self.proofs(arm).items()}
+    def facts_at_end(self, arm: PlannedArm) -> dict[str, str]:
+        return {f"{name} at the end": outcome for name, outcome in self.evidence_facts(arm).items()}
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         cpu_ms = NGINX_MS + rules_ms(arm)

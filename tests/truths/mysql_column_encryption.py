@@ -60,10 +60,10 @@ class EncryptionTruth(Truth):
         cpu = {role: used + PRESENCE[role] + self._encrypted[role] * share for role, used in WITHOUT.items()}
         return TrueCost(cpu, BYTES + ADDED_BYTES * share, share)
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         return {"columns encrypted": f"{self.true_cost(arm).share:.0%}"}
 
-    def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def facts_at_end(self, arm: PlannedArm) -> dict[str, str]:
         return {"consistency": "conditions 1 to 12 held"}
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:

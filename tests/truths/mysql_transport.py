@@ -47,7 +47,7 @@ def kind(arm: PlannedArm) -> str:
 
 
 class TransportTruth(Truth):
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         tunnel = {"tunnel": "OpenSSH 9.2", "cipher": arm.levels["transport"].removeprefix("ssh-"), "channels": "1,200"}
         return tunnel if kind(arm) == "ssh" else {}
 

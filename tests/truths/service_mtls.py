@@ -30,7 +30,7 @@ class ServiceTruth(Truth):
     def versions(self) -> dict[str, str]:
         return {"envoy": "1.40.0", "origin": "costof-engine 0.1.0"}
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
+    def evidence_facts(self, arm: PlannedArm) -> dict[str, str]:
         if "mtls" not in arm.levels["path"]:
             return {}
         return {

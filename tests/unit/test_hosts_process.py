@@ -40,7 +40,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answe
     return process
 
 
-def test_controlling_process_of_the_hosts_loses_no_data_if_it_crashes_at_its_exit(
+def test_crash_of_the_process_that_controls_the_hosts_at_its_exit_is_ignored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with hosts(monkeypatch, tmp_path, dies="end") as process:
@@ -54,7 +54,7 @@ def test_crash_of_the_process_that_controls_the_hosts_is_reported_in_one_line(
 ) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
-    assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
+    assert caught.value.message is ErrorText.INSTRUMENT_FAILED
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
@@ -67,9 +67,7 @@ def test_run_may_continue_without_a_host_that_failed(monkeypatch: pytest.MonkeyP
         assert process.names == ["load-1"]
 
 
-def test_cluster_that_cannot_be_used_is_reported_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unusable_ray_cluster_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     refused = {"refused": "--hosts needs Ray; run pip install 'costof[ray]'"}
     with pytest.raises(CostofError, match=r"^--hosts needs Ray; run pip install 'costof\[ray\]'$"):
         hosts(monkeypatch, tmp_path, cluster=refused).__enter__()

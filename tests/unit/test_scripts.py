@@ -167,7 +167,7 @@ def test_software_bill_of_materials_names_the_openssl_that_is_built() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "expected"),
     [
         ("## 1.2.0 (2026-01-31)\n- a\n## 1.1.0 (2026-01-01)\n", None),
         ("## Unreleased\n- a\n## 1.2.0 (2026-01-31)\n", "'Unreleased'"),
@@ -175,10 +175,10 @@ def test_software_bill_of_materials_names_the_openssl_that_is_built() -> None:
         ("# Changelog\n", "does not begin with '## 1.2.0"),
     ],
 )
-def test_changelog_must_begin_with_the_version_to_release(text: str, problem: str | None) -> None:
+def test_changelog_must_begin_with_the_version_to_release(text: str, expected: str | None) -> None:
     errors = list(CHECK["changelog_errors"](text, "1.2.0"))
-    assert len(errors) == (problem is not None)
-    assert problem is None or problem in errors[0]
+    assert len(errors) == (expected is not None)
+    assert expected is None or expected in errors[0]
 
 
 def test_release_check_reports_a_wrong_tag_and_missing_files(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_release_check_reports_a_wrong_tag_and_missing_files(tmp_path: Path) -> 
 def test_release_check_reports_an_engine_that_users_could_not_run() -> None:
     errors = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert errors[0] == "is not for aarch64"
-    assert any("libssl.so.3" in problem for problem in errors), "the engine of `make setup` links the system's OpenSSL"
+    assert any("libssl.so.3" in error for error in errors), "the engine of `make setup` links the system's OpenSSL"
 
 
 def test_build_without_rust_fails_with_a_message_and_downloads_nothing(tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def test_campaign_refuses_to_continue_on_another_commit_or_with_uncommitted_chan
     check_commit(rows)
     rows.add([effect(trials(QUICK)[0])])
     check_commit(rows)
-    for commit, problem in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
+    for commit, message in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
         monkeypatch.setattr("truth.campaign._commit", lambda commit=commit: commit)
-        with pytest.raises(ClickException, match=problem):
+        with pytest.raises(ClickException, match=message):
             check_commit(rows)
 
 
@@ -159,7 +159,7 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_campaign_measures_service_times_first_if_none_were_measured_since_the_last_boot(
+def test_campaign_measures_service_times_first_after_each_boot_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Trial] = []
@@ -194,7 +194,7 @@ class Paying(Truth):
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_rows_are_computed_again_for_runs_whose_ledger_is_archived(tmp_path: Path) -> None:
+def test_results_of_the_campaign_are_recomputed_for_runs_with_an_archived_ledger(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
@@ -212,7 +212,7 @@ def test_rows_are_computed_again_for_runs_whose_ledger_is_archived(tmp_path: Pat
     assert paying.judged_anew
 
 
-def test_coverage_and_verdicts_are_computed_without_copies_of_the_control() -> None:
+def test_coverage_and_shares_of_verdicts_leave_out_copies_of_the_control() -> None:
     cost = TENTH
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
     rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]

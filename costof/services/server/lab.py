@@ -102,10 +102,12 @@ class ServerLab(LabService):
         # If arms need different servers, the control's identical copy gets its own server too. Otherwise control and
         # copy would share one: whichever is measured later would find warm caches, and would seem faster than arms with
         # a server of their own.
-        apart = any(each != configurations[0] for each in configurations)
+        several_servers = any(each != configurations[0] for each in configurations)
         #: Maps each arm to what distinguishes its server from others: the server's configuration, and whether the
         #: server belongs to the identical copy of the control.
-        self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
+        self._server_of = {
+            arm.name: (self._configuration[arm.name], several_servers and arm.replicate) for arm in plan.arms
+        }
         #: The different values in `_server_of`, one for each server. The first is that of the first control (arm
         #: without the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []

@@ -126,8 +126,8 @@ class RouteEvidence:
         Return None if it does not.
         """
         if not settings.mutual_tls:
-            seen = self.at_server.tls or (self.at_client.tls if self.at_client else "")
-            return f"the proxies used {seen}" if seen else None
+            protocol = self.at_server.tls or (self.at_client.tls if self.at_client else "")
+            return f"the proxies used {protocol}" if protocol else None
         client, server = (self.at_client or NOTHING).server, self.at_server.client
         if not self.at_server.tls or not (self.at_client or NOTHING).tls:
             return "the proxies did not use TLS"

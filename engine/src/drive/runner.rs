@@ -230,10 +230,10 @@ impl Runner {
 
     fn answer(&mut self, arm: usize, slice: &SliceCommand, measured: Measured) -> SliceAnswer {
         let mut counts = std::mem::take(&mut self.total.counts);
-        let mut evidence = Evidence { connections: self.total.evidence.answer(), proof: Facts::new() };
+        let mut evidence = Evidence { connections: self.total.evidence.answer(), facts: Facts::new() };
         if let Ok(service) = &self.services[arm] {
             service.take_counts(&mut counts);
-            evidence.proof = service.facts();
+            evidence.facts = service.facts();
         }
         let answer = SliceAnswer {
             id: slice.id,

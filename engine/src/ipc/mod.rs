@@ -148,5 +148,5 @@ pub struct Evidence {
     #[serde(flatten)]
     pub connections: EvidenceAnswer,
     #[serde(flatten)]
-    pub proof: Facts,
+    pub facts: Facts,
 }

@@ -452,7 +452,7 @@ mod tests {
         }
 
         #[test]
-        fn waiting_packets_are_sent_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
+        fn waiting_packets_are_sent_at_the_configured_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
             let mut shaper = Shaper::new(1_000_000, Some(mbit));
             let last = sizes.iter().map(|&bytes| shaper.due_ns(0, bytes)).last().unwrap();
             let expected = sizes.iter().sum::<usize>() as f64 * 8000.0 / mbit;

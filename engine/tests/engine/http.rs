@@ -316,7 +316,7 @@ fn connections_opened_at_a_fixed_rate_are_timed_from_the_scheduled_instant() {
 }
 
 #[test]
-fn operation_of_five_requests_counts_if_it_ends_shortly_after_the_slice() {
+fn operation_of_five_requests_is_counted_if_it_ends_at_most_5_s_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
@@ -350,7 +350,7 @@ fn tls_adds_a_handshake_to_connections_and_verifies_the_certificate() {
 }
 
 #[test]
-fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
+fn slice_without_new_handshakes_still_reports_the_tls_version_of_its_connections() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
@@ -493,7 +493,7 @@ fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
 }
 
 #[test]
-fn operations_of_a_poisson_pace_begin_at_random_instants() {
+fn poisson_arrivals_are_accepted_unless_too_many_instants_must_be_drawn() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));
@@ -535,7 +535,7 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
 }
 
 #[test]
-fn rate_of_a_slice_must_be_positive_and_needs_a_workload_with_a_pace() {
+fn rate_of_a_slice_is_rejected_if_it_is_0_or_its_workload_has_no_rate() {
     for (field, pace) in [("per_second", true), ("give_up_ms", true), ("per_second", false), ("give_up_ms", false)] {
         let server = Http::start(Response::Bytes(OK));
         let mut engine = Engine::start();
@@ -564,7 +564,7 @@ fn think_time_is_not_part_of_any_measured_time() {
 }
 
 #[test]
-fn slice_with_option_reconnect_ignores_pace_and_think_time() {
+fn slice_with_option_reconnect_ignores_rate_and_think_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});
@@ -581,7 +581,7 @@ fn slice_with_option_reconnect_ignores_pace_and_think_time() {
 }
 
 #[test]
-fn all_kinds_of_workloads_support_a_pace() {
+fn workloads_connect_query_and_load_support_a_fixed_rate() {
     let mut engine = Engine::start();
     let service = json!({"protocol": "mongodb", "addresses": [server::start(Behaviour::Plain)], "username": null,
         "password": null, "database": "d", "collection": "c"});
@@ -624,7 +624,7 @@ fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
 }
 
 #[test]
-fn only_threads_with_several_workers_and_no_pace_use_batch_scheduling() {
+fn threads_use_batch_scheduling_only_with_several_workers_and_no_fixed_rate() {
     let many = json!([{"name": "r", "kind": "request", "workers": 3}]);
     assert_eq!(policies_in(&many, 3), [libc::SCHED_BATCH]);
     let one = json!([{"name": "r", "kind": "request", "workers": 1}]);

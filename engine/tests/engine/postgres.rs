@@ -62,7 +62,7 @@ fn plaintext_that_the_server_sends_before_tls_is_refused() {
 
 /// With direct TLS, a server that does not negotiate PostgreSQL's protocol by ALPN is refused.
 #[test]
-fn direct_tls_requires_that_the_server_agrees_to_the_protocol() {
+fn direct_tls_to_a_server_without_alpn_is_refused() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let settings = Settings { negotiation: Negotiation::Direct, ..postgres_service(&address) };
@@ -71,7 +71,7 @@ fn direct_tls_requires_that_the_server_agrees_to_the_protocol() {
 }
 
 #[test]
-fn channel_binding_without_authentication_is_an_error() {
+fn channel_binding_fails_if_the_server_requests_no_authentication() {
     let settings = Settings { channel_binding: true, ..postgres_service(&Postgres::default().start()) };
     assert_eq!(open_postgres(&settings, PLAIN).unwrap_err().class, Class::Authentication);
 }

@@ -1,6 +1,6 @@
 // The round trip of an application over database/sql.
 //
-// Each line of standard input asks for one: its name, the driver's DSN, the name that its rows carry, and "plain" or
+// Each line of standard input requests one: its name, the driver's DSN, the name that its rows carry, and "plain" or
 // "sealed", tab by tab. Facts come back as lines, each behind the round trip's name.
 package main
 
@@ -30,11 +30,11 @@ type trip struct {
 func main() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		asked := strings.Split(lines.Text(), "\t")
+		request := strings.Split(lines.Text(), "\t")
 		say := func(format string, values ...any) {
-			fmt.Printf("%s\t%s\n", asked[0], fmt.Sprintf(format, values...))
+			fmt.Printf("%s\t%s\n", request[0], fmt.Sprintf(format, values...))
 		}
-		if err := run(asked[1], asked[2], asked[3] == "sealed", say); err != nil {
+		if err := run(request[1], request[2], request[3] == "sealed", say); err != nil {
 			say("error: %v", err)
 		}
 	}
@@ -46,7 +46,7 @@ func run(dsn, owner string, sealed bool, say func(string, ...any)) error {
 		return err
 	}
 	defer db.Close()
-	// Whoever waits for this program ends it where it hangs.
+	// If this program hangs, the process that waits for it ends it.
 	ctx := context.Background()
 	if err := db.PingContext(ctx); err != nil {
 		return err

@@ -42,7 +42,7 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("options", "expected"),
     [
         *(({"url": url}, ErrorText.AB_URL) for url in BAD_URLS),
         *(({"headers": headers}, ErrorText.AB_HEADER) for headers in BAD_HEADERS),
@@ -51,17 +51,17 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
         ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
+def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], expected: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions(**{"url": URL, **options}))
-    assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
+    assert (caught.value.message, caught.value.exit_status) == (expected, EXIT_USAGE)
     assert not [part for part in ("\n", "secret") if part in str(caught.value)]
 
 
 def test_missing_ca_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
-    assert (caught.value.problem, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
+    assert (caught.value.message, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
 
 
 def test_defaults_of_costof_ab_equal_those_of_apachebench() -> None:
@@ -87,7 +87,7 @@ def test_defaults_of_costof_ab_equal_those_of_apachebench() -> None:
         ),
     ],
 )
-def test_url_is_split_into_its_parts(url: str, address: str, host: str, path: str) -> None:
+def test_url_of_costof_ab_is_split_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     service = planned(url=url, requests=5, concurrency=5)
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
 
@@ -136,9 +136,7 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_figures_computed_from_two_slices_equal_the_figures_of_all_requests_together(
-    one: list[int], other: list[int]
-) -> None:
+def test_ab_figures_merged_from_two_slices_equal_the_figures_of_all_requests(one: list[int], other: list[int]) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
     total = figures.times["total"]
     assert total.min * MS == pytest.approx(every[0])

@@ -102,13 +102,13 @@ def test_live_figures_of_a_run_with_restarts_use_one_value_for_each_start_of_the
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_displayed_time_left_is_limited_by_the_budget_and_the_number_of_rounds(
+def test_displayed_remaining_time_respects_the_budget_and_the_number_of_rounds(
     options: Options, elapsed_seconds: float, left: float
 ) -> None:
     assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)
 
 
-def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(tmp_path: Path) -> None:
+def test_progress_predicts_a_verdict_at_the_next_interim_analysis_if_effects_are_clear(tmp_path: Path) -> None:
     replay = Replay(run_of(tmp_path))
     with replay.progress(Kept()) as progress:
         replay.begin(progress)
@@ -128,7 +128,7 @@ def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(t
     assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0
 
 
-def test_no_time_of_a_verdict_is_predicted_for_unclear_effects(tmp_path: Path) -> None:
+def test_progress_predicts_no_verdict_within_the_budget_if_effects_are_unclear(tmp_path: Path) -> None:
     events = replayed(run_of(tmp_path, factor=1.03, noise=0.3))
     rounds = [event for event in events if isinstance(event, RoundEvent)]
     assert all(event.verdict_seconds is None for event in rounds)
@@ -136,7 +136,7 @@ def test_no_time_of_a_verdict_is_predicted_for_unclear_effects(tmp_path: Path) -
     assert all(seconds is None or seconds > rounds[-1].seconds_left for seconds in needed)
 
 
-def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
+def test_plain_progress_lines_are_printed_at_most_every_ten_seconds(tmp_path: Path) -> None:
     replay, out = Replay(run_of(tmp_path)), io.StringIO()
     with replay.progress(PlainLines(out)) as progress:
         replay.begin(progress)
@@ -149,7 +149,7 @@ def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
     assert "\x1b" not in out.getvalue()
 
 
-def test_json_lines_contain_each_event(tmp_path: Path) -> None:
+def test_json_progress_has_a_line_for_each_event(tmp_path: Path) -> None:
     replay, out = Replay(run_of(tmp_path)), io.StringIO()
     with replay.progress(JsonLines(out)) as progress:
         replay.begin(progress)

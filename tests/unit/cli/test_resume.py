@@ -174,17 +174,19 @@ def test_resume_uses_stored_target_options_unless_they_are_given_again(tmp_path:
         ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
     ],
 )
-def test_resume_compares_only_server_facts_that_both_readings_have(found: dict[str, str], fact: str | None) -> None:
+def test_resume_refuses_a_server_whose_version_or_id_differs_from_the_recorded_one(
+    found: dict[str, str], fact: str | None
+) -> None:
     known = {"version": "17.5", "server id": "1"}
     if fact is None:
         check_identity(SHOWN, known, found)
         return
     with pytest.raises(CostofError, match=fact) as caught:
         check_identity(SHOWN, known, found)
-    assert caught.value.problem is ErrorText.OTHER_SERVER
+    assert caught.value.message is ErrorText.OTHER_SERVER
 
 
-def test_server_without_certificate_has_no_fingerprint() -> None:
+def test_no_certificate_fingerprint_is_recorded_for_a_server_without_tls() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         # At the first call the server closes the connection during the handshake. At the second call nothing listens.
@@ -219,7 +221,7 @@ def test_larger_budget_does_not_extend_a_run_with_a_fixed_number_of_rounds_or_se
     assert "is complete" in line or "remove --budget" in line
 
 
-def test_continued_run_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
+def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     records = [*ledger.records()]

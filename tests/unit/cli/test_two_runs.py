@@ -155,7 +155,7 @@ def test_costof_gate_refuses_an_invalid_limit(metric: str, limit: str, text: str
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
-def test_metric_of_a_limit_can_be_given_by_the_label_that_older_runs_used() -> None:
+def test_limit_may_name_a_metric_by_the_label_that_older_versions_used() -> None:
     older, present = (parse_limits(load_study(MONGODB), [(name, "+10%")]) for name in ("reused query", QUERY_LABEL))
     assert older == present != []
 
@@ -220,7 +220,7 @@ def test_costof_compare_with_limits_has_the_exit_statuses_of_costof_gate(costs: 
     for second, limit, ends in (("dearer", "+40%", 0), ("dearer", "+5%", 4), ("same", "+0%", 3)):
         assert called(compare, costs / "first", costs / second, "--limit", HEADLINE, limit).exit_code == ends
     error = refused(compare, costs / "first", costs / "same", "--limit", HEADLINE, "+1ms")
-    assert error.problem is ErrorText.BAD_LIMIT
+    assert error.message is ErrorText.BAD_LIMIT
     assert "+10%" in str(error)
 
 
@@ -239,7 +239,7 @@ def test_comparison_is_not_truncated_on_a_narrow_console(costs: Path, monkeypatc
 def test_runs_of_two_studies_are_not_compared(cores: dict[str, Core]) -> None:
     with pytest.raises(CostofError, match="mysql-transport") as caught:
         compare_runs(cores["first"], cores["same"].model_copy(update={"study": "mysql-transport"}))
-    assert caught.value.problem is ErrorText.OTHER_STUDY
+    assert caught.value.message is ErrorText.OTHER_STUDY
     assert MONGODB in str(caught.value)
 
 

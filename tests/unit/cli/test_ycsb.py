@@ -79,7 +79,7 @@ def refusal(call: Callable[[], object]) -> CostofError | None:
 def test_property_file_of_arbitrary_bytes_is_parsed_or_refused_with_one_error(content: bytes, file: Path) -> None:
     file.write_bytes(content)
     refused = refusal(lambda: read_properties([str(file)], [], {}))
-    assert refused is None or refused.problem is ErrorText.YCSB_FILE_UNREADABLE
+    assert refused is None or refused.message is ErrorText.YCSB_FILE_UNREADABLE
 
 
 @given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
@@ -161,7 +161,7 @@ def test_load_phase_has_the_same_number_of_operations_as_in_ycsb(assignments: li
 
 
 @pytest.mark.parametrize(
-    ("assignments", "problem", "text"),
+    ("assignments", "expected", "text"),
     [
         (["recordcount=many"], ErrorText.BAD_NUMBER, "recordcount"),
         (
@@ -182,10 +182,10 @@ def test_load_phase_has_the_same_number_of_operations_as_in_ycsb(assignments: li
         (["s3cret"], ErrorText.YCSB_NOT_A_PROPERTY, "name=value"),
     ],
 )
-def test_invalid_property_is_refused_in_one_line(assignments: list[str], problem: object, text: str) -> None:
+def test_invalid_property_is_refused_in_one_line(assignments: list[str], expected: object, text: str) -> None:
     with pytest.raises(CostofError) as caught:
         job_for("run", *assignments)
-    assert caught.value.problem is problem
+    assert caught.value.message is expected
     assert text in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
@@ -225,7 +225,7 @@ def test_names_that_exist_only_in_go_ycsb_are_refused_with_a_suggestion(
 ) -> None:
     with pytest.raises(CostofError) as caught:
         check_names(binding, properties)
-    assert caught.value.problem is ErrorText.YCSB_GO_NAMES
+    assert caught.value.message is ErrorText.YCSB_GO_NAMES
     assert text in str(caught.value)
     assert "s3cret" not in str(caught.value)
 

@@ -143,7 +143,9 @@ def test_ciphertext_is_refused_if_its_counter_repeats_or_decreases(
 
 
 @given(COUNTING, st.integers(0, 2**32 - 9), st.integers(2, 8))
-def test_missing_value_within_a_result_set_is_refused(algorithm: Algorithm, first: int, missing: int) -> None:
+def test_decryption_fails_if_a_value_within_a_result_set_was_left_out(
+    algorithm: Algorithm, first: int, missing: int
+) -> None:
     reader = opening(algorithm)
     for count in (first, first + 1):
         reader.open(b"column", seal(algorithm, bytes(16), count, b"column", b"text"))

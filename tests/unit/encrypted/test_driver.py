@@ -182,7 +182,7 @@ def test_lost_connection_can_be_reopened() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_column_that_must_be_encrypted_is_named_with_its_database_and_table(wrong: Any) -> None:
+def test_column_that_must_be_encrypted_is_identified_by_database_table_and_column(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)

@@ -143,7 +143,7 @@ def test_sysbench_reads_its_password_from_a_pipe() -> None:
     assert (settings.files, environment(settings)) == ({}, {"SYSBENCH_PASSWORD": WITHOUT_BLANKS})
 
 
-def test_redis_benchmark_is_given_only_a_password_that_other_users_may_see() -> None:
+def test_redis_benchmark_logs_in_with_the_account_whose_password_may_be_visible() -> None:
     words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500, 20.0)))
     assert words == (
         f"--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 400 -r 500 -d 1024 --user visible -a shown -3 --tls --cacert {CA}"
@@ -171,7 +171,7 @@ def test_redis_benchmark_is_given_only_a_password_that_other_users_may_see() -> 
         ("redis-benchmark", REDIS.with_settings({"key_prefix": "c:"}), PLAIN, "cannot choose the names of its keys"),
     ],
 )
-def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
+def test_arm_setting_that_a_load_generator_does_not_support_is_an_error(
     name: str, service: ServiceSettings, transport: Transport, why: str
 ) -> None:
     with pytest.raises(UnsupportedArmError, match=why):
@@ -198,7 +198,7 @@ def test_figures_that_pgbench_prints_become_metrics_of_a_study_measured_by_pgben
     assert plan.study.workloads["client"].keeps_its_length
 
 
-def test_load_generator_runs_the_test_and_opens_the_connections_that_the_study_names() -> None:
+def test_study_determines_the_test_and_the_connections_of_a_load_generator() -> None:
     plan = resolve(load_study("mariadb-durability"), Options("quick", ["clients=1,32"], client="sysbench"))
     assert {plan.client_load(arm) for arm in plan.arms if arm.levels["clients"] == "32"} == {
         ClientLoad("oltp_insert", 32)
@@ -226,12 +226,12 @@ def test_each_study_uses_only_tests_and_services_that_its_load_generators_suppor
         ("postgres-tls", {"client": "pgbench", "load": RequestedLoad("5/s")}, ErrorText.CLIENT_WITHOUT_LOAD),
     ],
 )
-def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
+def test_load_generator_that_does_not_suit_the_study_or_its_options_is_rejected(
     study: str, options: dict[str, Any], error: object
 ) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(load_study(study), Options(**options))
-    assert caught.value.problem is error
+    assert caught.value.message is error
 
 
 def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> None:
@@ -240,18 +240,18 @@ def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> 
     changed = study.model_copy(update={"clients": {"sysbench": use}})
     with pytest.raises(CostofError, match=r"no test 'oltp_inserts' \(did you mean 'oltp_insert'\?\)") as caught:
         resolve(changed, Options("quick", client="sysbench"))
-    assert caught.value.problem is ErrorText.UNKNOWN_CLIENT_TEST
+    assert caught.value.message is ErrorText.UNKNOWN_CLIENT_TEST
 
 
-def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
     with pytest.raises(CostofError) as caught:
         with_client(load_study("http-tls-termination"), client("wrk"))
-    assert caught.value.problem is ErrorText.PROGRAM_MISSING
+    assert caught.value.message is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_figure_printed_by_a_command_does_not_mention_the_wire() -> None:
+def test_only_figures_measured_by_the_engine_are_described_as_on_the_wire() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

@@ -82,7 +82,7 @@ def test_slice_merged_from_several_hosts_equals_the_slice_of_one_host_with_all_o
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_slice_merged_from_several_hosts_has_each_error_and_each_leftover_process_once() -> None:
+def test_errors_and_leftover_processes_of_several_hosts_are_merged_without_duplicates() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -183,7 +183,7 @@ def test_workers_are_divided_evenly_among_hosts_without_losing_any(workers: int,
 def test_invalid_options_of_hosts_are_rejected(options: tuple[Any, ...], error: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         hosts_settings(*options)
-    assert caught.value.problem is error
+    assert caught.value.message is error
 
 
 def test_options_of_hosts_are_parsed() -> None:
@@ -211,7 +211,7 @@ def test_studies_and_options_that_hosts_cannot_run_are_rejected_with_the_reason(
     plan = resolve(load_study(study), Options(target=url, hosts="auto", **options))
     with pytest.raises(CostofError, match=why) as caught:
         check_hosts(plan, open_service(plan, Access(url.replace("u@", "u:p@")), "a-run"))
-    assert caught.value.problem is ErrorText.HOSTS_CANNOT
+    assert caught.value.message is ErrorText.HOSTS_CANNOT
 
 
 def test_only_one_folder_of_costof_imports_ray() -> None:
@@ -338,10 +338,10 @@ def test_study_that_sets_a_level_by_a_command_is_rejected_on_several_hosts() -> 
     plan = commands_plan('before = "switch on"')
     with pytest.raises(CostofError, match="keep the servers of all levels running") as caught:
         check_hosts(plan, Commands(plan))
-    assert caught.value.problem is ErrorText.HOSTS_CANNOT
+    assert caught.value.message is ErrorText.HOSTS_CANNOT
 
 
-def test_minimum_number_of_hosts_cannot_be_combined_with_a_rate() -> None:
+def test_option_hosts_least_is_refused_if_commands_run_at_a_rate() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):
@@ -353,14 +353,14 @@ def test_several_hosts_need_a_target_unless_the_study_measures_commands() -> Non
     check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     with pytest.raises(CostofError) as caught:
         check_hosts_options(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
-    assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
+    assert caught.value.message is ErrorText.HOSTS_NEED_TARGET
 
 
 def test_hosts_with_another_version_of_costof_are_rejected_with_a_remedy() -> None:
     check_costof({"load-1": __version__})
     with pytest.raises(CostofError) as caught:
         check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
-    assert caught.value.problem is ErrorText.HOST_REFUSED
+    assert caught.value.message is ErrorText.HOST_REFUSED
     message = str(caught.value)
     assert message.startswith("load-2 and load-3 cannot measure")
     assert "it has no costof and costof 0.0.1" in message

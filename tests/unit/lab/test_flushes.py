@@ -21,7 +21,7 @@ def test_measuring_flushes_leaves_no_file(tmp_path: Path, appends: bool) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_in_memory_is_not_used_for_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_on_a_file_system_in_memory_is_not_used_to_measure_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_in_memory(Path("/dev/shm"))
     monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
     assert folder_on_disk() in {"/tmp", "/var/tmp"}

@@ -41,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_that_the_lab_waits_for_does_not_count_as_crashed(running: Lab) -> None:
+def test_program_that_runs_to_its_end_does_not_count_as_a_crashed_process(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -179,7 +179,7 @@ def test_error_for_a_missing_program_names_its_package_or_its_invalid_path(
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(CostofError, match=f"apt-get install {package}") as missing:
         find()
-    assert missing.value.problem is ErrorText.PROGRAM_MISSING
+    assert missing.value.message is ErrorText.PROGRAM_MISSING
     monkeypatch.setenv(variable, str(tmp_path))
     with pytest.raises(CostofError, match=f"{variable}={tmp_path} is not a program"):
         find()
@@ -258,7 +258,7 @@ def test_lab_without_namespaces_uses_loopback_and_rejects_a_distance(network: Ne
     for shape in ({"round_trip_ms": 44.648}, {"bandwidth_mbit": 10.0}, {"loss": 0.01}):
         with pytest.raises(CostofError, match="'far' needs root: a link with delay") as caught:
             network.link(client, server, "far", **shape)
-        assert caught.value.problem is ErrorText.NEEDS_ROOT
+        assert caught.value.message is ErrorText.NEEDS_ROOT
     with pytest.raises(CostofError, match="CPU share for slow needs root"):
         network.host("slow", cpu_share=0.5)
     assert network.start() is None

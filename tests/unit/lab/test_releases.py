@@ -119,11 +119,11 @@ def test_only_the_named_files_of_a_folder_are_unpacked(tmp_path: Path) -> None:
     assert {path.name for path in files} == {"toold", "sql"}
 
 
-def test_users_own_build_is_located_by_the_path_of_its_folder(tmp_path: Path) -> None:
+def test_users_own_build_of_a_server_is_located_by_the_path_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "tool").write_bytes(PROGRAM)
     with pytest.raises(CostofError) as caught:
         find_release(str(tmp_path), "tool", {})
-    assert caught.value.problem is ErrorText.NO_PROGRAM_IN_FOLDER
+    assert caught.value.message is ErrorText.NO_PROGRAM_IN_FOLDER
     (tmp_path / "tool").chmod(0o755)
     assert find_release(str(tmp_path), "tool", {}) == (tmp_path / "tool").resolve()
 

@@ -72,14 +72,14 @@ def test_message_to_a_measuring_process_omits_settings_without_a_value() -> None
     assert plan["data"] == {"records": 0, "fields": 10, "field_length": 100}
 
 
-def test_transport_gets_a_ca_file_only_if_it_uses_tls() -> None:
+def test_ca_file_is_added_to_client_settings_only_if_they_use_tls() -> None:
     assert PLAIN.trusting(Path("/ca.pem")) == PLAIN
     tls = Transport(kind="tls", version="1.3").trusting(Path("/ca.pem"))
     expected = {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": False}
     assert sent(tls) == expected
 
 
-def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> None:
+def test_encrypted_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> None:
     plan, opener = plan_of(MYSQL), Opener()
     written = sealed(plan, opener.public_key)
     assert written.count(b"\n") == 1
@@ -90,7 +90,7 @@ def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> Non
         Opener().opened(written)
 
 
-def test_sealed_plan_of_the_shared_test_vector_is_decrypted() -> None:
+def test_encrypted_plan_of_the_shared_test_vector_is_decrypted() -> None:
     opener = Opener(X25519PrivateKey.from_private_bytes(b64decode(VECTOR["private_key"])))
     assert opener.public_key.public_key == VECTOR["public_key"]
     assert json.loads(opener.opened(json.dumps(VECTOR["line"]))) == VECTOR["plan"]
@@ -106,7 +106,7 @@ def test_invalid_public_key_is_rejected(key: str) -> None:
     "content",
     [[SECRET], {"plan": SECRET}, {"sealed": SECRET}, *({"sealed": {"message": m}} for m in (SECRET, "AAAA", 7))],
 )
-def test_malformed_sealed_plan_is_rejected_without_quoting_it(content: object) -> None:
+def test_malformed_encrypted_plan_is_rejected_without_quoting_it(content: object) -> None:
     for written in (SECRET, json.dumps(content)):
         with pytest.raises(ValueError, match="encrypted for this key") as caught:
             Opener().opened(written)
@@ -145,7 +145,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
     ],
 )
-def test_engine_is_located_in_the_folder_of_the_installer(
+def test_engine_is_located_where_pip_installed_it(
     record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(alone / "lib" / "python3" / "site", monkeypatch, record)
@@ -164,4 +164,4 @@ def test_environment_variable_costof_engine_has_precedence_over_the_installed_en
     other.unlink()
     with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is not a program") as caught:
         engine_path()
-    assert caught.value.problem is ErrorText.ENGINE_MISSING
+    assert caught.value.message is ErrorText.ENGINE_MISSING

@@ -27,7 +27,7 @@ STATEMENTS = {"read": 1, "write": 4}
         (set(), 0, 0, None),
     ],
 )
-def test_log_has_at_least_the_statements_that_a_load_generator_reports(
+def test_audit_log_that_contradicts_the_statements_of_a_load_generator_is_a_mismatch(
     audited: set[str], read: int, write: int, expected: str | None, tmp_path: Path
 ) -> None:
     failed = [error_of(REPORTED_FAILURE, "", 10)]
@@ -39,7 +39,7 @@ def test_log_has_at_least_the_statements_that_a_load_generator_reports(
     assert found == (expected and f"the audit log got {expected}")
 
 
-def test_missing_extension_is_reported_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pgaudit_is_reported_with_its_debian_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSTOF_PGAUDIT", str(tmp_path / "no.so"))
     with pytest.raises(CostofError, match=r"needs pgaudit .*apt-get install postgresql-15-pgaudit"):
         find_pgaudit(tmp_path / "15" / "bin" / "postgres")

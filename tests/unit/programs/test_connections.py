@@ -66,7 +66,7 @@ def test_password_without_percent_encoding_is_kept_unchanged_or_refused(parse: A
         assert parsed == password
     else:
         text = str(refused)
-        assert (refused.problem, refused.exit_status, len(text.splitlines())) == (ErrorText.BAD_TARGET, EXIT_USAGE, 1)
+        assert (refused.message, refused.exit_status, len(text.splitlines())) == (ErrorText.BAD_TARGET, EXIT_USAGE, 1)
         assert "percent-encode" in text or "UTF-8" in text
     assert shown_parts(password, text) == []
 
@@ -75,14 +75,14 @@ def test_password_without_percent_encoding_is_kept_unchanged_or_refused(parse: A
 def test_http_url_with_a_login_is_refused_without_showing_it(password: str) -> None:
     study = load_study("http-tls-termination")
     target, plain = f"https://shop:{password}@h/", f"http://shop:{password}@h/"
-    for refuses, problem in (
+    for refuses, expected in (
         (lambda: shown_urls(study, Access(target, plain_url="http://h/")), ErrorText.BAD_TARGET),
         (lambda: shown_urls(study, Access("https://h/", plain_url=plain)), ErrorText.BAD_TARGET),
         (lambda: measure_url(AbOptions(plain)), ErrorText.AB_URL),
     ):
         with pytest.raises(CostofError) as refused:
             refuses()
-        assert refused.value.problem is problem
+        assert refused.value.message is expected
         assert shown_parts(password, str(refused.value)) == []
 
 
@@ -181,7 +181,7 @@ def test_explicit_password_overrides_the_environment_but_not_a_password_in_the_u
     assert mysql("mysql://u:in-url@h/", password=ambient).password.get_secret_value() == "in-url"
     with pytest.raises(CostofError) as refused:
         mysql("mysql://u:in-url@h/", password=explicit)
-    assert refused.value.problem is ErrorText.PASSWORD_TWICE
+    assert refused.value.message is ErrorText.PASSWORD_TWICE
     assert "in-url" not in str(refused.value)
     assert "ambient" not in repr(ambient)
 

@@ -40,7 +40,7 @@ def test_key_file_that_is_missing_or_readable_by_others_is_reported(tmp_path: Pa
     at_rest = EncryptionAtRest(server, EncryptionConfiguration(encrypt=["redo log"]))
     with pytest.raises(CostofError, match=r"the key file \S+keys.txt: no such file or directory; set TMPDIR") as caught:
         at_rest.early_options()
-    assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
+    assert caught.value.message is ErrorText.KEY_FILE_UNUSABLE
     at_rest.prepare()
     (key_file,) = tmp_path.iterdir()
     assert key_file.stat().st_mode & 0o777 == 0o600
@@ -69,4 +69,4 @@ def test_file_system_in_user_space_without_its_device_is_reported(
         CostofError, match=r"gocryptfs needs .*fuse, but it does not exist; run costof as root"
     ) as caught:
         storage.prepare()
-    assert caught.value.problem is ErrorText.FUSE_MISSING
+    assert caught.value.message is ErrorText.FUSE_MISSING

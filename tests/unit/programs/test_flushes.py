@@ -45,6 +45,6 @@ def test_number_of_flushes_must_fit_the_number_of_commits_that_a_load_generator_
         assert (found is None) == (mismatch is None)
 
 
-def test_slice_that_only_reads_needs_no_flush() -> None:
+def test_slice_without_appended_log_needs_no_flush_of_the_server() -> None:
     measured = Slice(COMMITS, 1.0, {"operation": phase_of(COMMIT_MS, COMMITS)}, {}, {})
     assert flush_mismatch({FLUSHES: 0.0, LOG_BYTES: 120.0}, answer_of(measured, "query", "arm"), True) is None

@@ -74,7 +74,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_report_summary_has_no_time_of_a_request_if_all_workers_are_always_busy() -> None:
+def test_report_states_only_the_rate_of_requests_if_all_workers_are_always_busy() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:
@@ -95,7 +95,7 @@ def test_no_capacity_is_stated_if_workers_wait_for_the_origin_server() -> None:
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
 
 
-def test_report_summary_has_both_rate_and_time_of_requests_if_workers_pause() -> None:
+def test_report_states_both_rate_and_time_of_requests_if_workers_pause() -> None:
     result = fake_result(LOOPS, Idle())
     assert loops(result) == {}
     assert f"lowers '{RATE}' by" in findings(result)
@@ -127,7 +127,7 @@ def predicted(result: Result, metric: str) -> PredictedEffect:
         ("cat seconds", False, "other programs (including your own servers, if they run on it)"),
     ],
 )
-def test_busy_machine_check_mentions_the_users_servers_unless_their_cpu_time_is_known(
+def test_busy_machine_warning_mentions_the_users_servers_if_their_cpu_time_is_unknown(
     tmp_path: Path, server_cpu: str | None, loopback: bool, programs: str
 ) -> None:
     own = plan().model_copy(update={"target_options": TargetOptions(server_cpu=server_cpu)})
@@ -149,7 +149,7 @@ def test_busy_machine_check_mentions_the_users_servers_unless_their_cpu_time_is_
     assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of the machine's CPU time")
 
 
-def test_distance_requested_for_a_target_is_predicted_and_not_simulated() -> None:
+def test_costs_at_a_distance_from_a_users_server_are_predicted_and_not_simulated() -> None:
     for distance in ("2", "2ms", "2.0"):
         assert plan(f"distance={distance}").predicted_ms == [2.0]
     assert {arm.levels["distance"] for arm in plan("distance=2").arms} == {"as served"}
@@ -180,7 +180,7 @@ def test_prediction_does_not_add_the_round_trip_time_that_was_already_measured()
     assert predicted(result, CONNECTION).difference.value == pytest.approx(1.4 + 1.5, rel=0.02)
 
 
-def test_reports_say_from_which_measurements_an_effect_is_predicted() -> None:
+def test_reports_name_the_measurements_that_a_prediction_is_based_on() -> None:
     result = result_of("distance=2", FAR_AWAY)
     (text,) = (text for text in sentence_texts(result.answer, "answer") if ", 2 ms away (predicted " in text)
     assert text.startswith("TLS (modern suite, as served) ")
@@ -253,7 +253,7 @@ def test_prediction_for_the_measured_distance_is_the_measurement() -> None:
     assert time_at(time, 4, link, link) == time
 
 
-def test_log_volume_is_given_at_the_rate_of_the_load_or_at_1000_operations_a_second() -> None:
+def test_log_volume_per_day_assumes_the_rate_of_the_load_or_1000_operations_a_second() -> None:
     usual = fake_result(plan_of(POSTGRES_AUDIT), AuditTruth(), "run")
     texts = [text for text in sentence_texts(usual.answer, "answer") if "to the log" in text]
     what = "An audit of all statements adds 172 B to the log for each operation (point selects on 1 connection)"

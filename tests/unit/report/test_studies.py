@@ -116,7 +116,7 @@ def test_report_has_figures_but_no_effects_if_the_server_refuses_the_control() -
     assert "A new connection with TLS (modern suite, rsa-2048) takes " in answer
 
 
-def test_run_is_complete_even_if_an_arm_was_lost(tmp_path: Path) -> None:
+def test_run_counts_as_complete_even_if_the_tunnel_of_an_arm_ended(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", LAN, TransportTruth())
     ledger.append(LostRecord(arm="ssh-aes256-ctr", detail="its tunnel ended"))
     result = analyse(ledger)
@@ -129,7 +129,7 @@ def test_killed_run_has_a_partial_report_unless_nothing_was_measured(tmp_path: P
     ledger = Ledger.create(LAN, tmp_path / "run")
     with pytest.raises(CostofError) as caught:
         analyse(ledger)
-    assert caught.value.problem is ErrorText.NOTHING_MEASURED
+    assert caught.value.message is ErrorText.NOTHING_MEASURED
     ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
     assert analyse(ledger).partial == "the process was killed, or is still running"
 
@@ -216,7 +216,7 @@ def test_shares_of_throttled_and_stolen_cpu_time_match_the_simulation() -> None:
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_published_figures_belong_to_a_single_arm() -> None:
+def test_published_figures_are_shown_only_for_the_arm_with_their_settings() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -246,7 +246,7 @@ def test_report_warns_of_certificates_that_are_not_verified() -> None:
     assert text.startswith("no certificate was verified with TLS at the balancer")
 
 
-def test_ab_figures_have_a_connect_time_of_0_for_requests_on_open_connections() -> None:
+def test_ab_section_of_the_report_has_connect_time_0_for_requests_on_open_connections() -> None:
     figures = {each.arm: each for each in balanced().sections.ab}
     assert not any("replicate" in name for name in figures)
     kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
@@ -338,7 +338,7 @@ def test_report_summary_has_the_cost_of_the_gateway_and_the_cost_of_encrypting_a
     assert any(text.startswith("Encrypting 100 % of the columns lowers ") for text in texts)
 
 
-def test_tables_of_results_by_number_of_terminals_contain_published_figures(encrypted: Result) -> None:
+def test_tpcc_tables_show_published_figures_beside_measured_figures(encrypted: Result) -> None:
     blocks = [*SWEEP.blocks(Index(encrypted), encrypted.sections.sweep)]
     tables = [each for each in blocks if isinstance(each, Table)]
     assert [each.title.partition(":")[0] for each in tables] == ["no gateway", *SHARES]
@@ -355,7 +355,7 @@ def test_tables_of_results_by_number_of_terminals_contain_published_figures(encr
     assert "published figures" in cited.text
 
 
-def test_counts_in_the_evidence_include_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
+def test_counts_of_encrypted_values_in_the_evidence_include_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
     arm = next(arm for arm in encrypted.arms if arm.name == "100")
     facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and record.answer.arm == "100"]
@@ -433,7 +433,7 @@ def test_picture_of_a_replication_tree_places_members_next_to_their_sources() ->
     assert initials("10.0.0.2:27017") == "10.0.0.2:27017"
 
 
-def test_handshake_with_a_second_round_trip_is_explained() -> None:
+def test_report_explains_a_tls_1_3_handshake_with_a_second_round_trip() -> None:
     plan = plan_of("postgres-tls", "quick", "transport=plain,tls", "group=first-choice")
     result = fake_result(plan, PostgresTruth(), rounds=2)
     assert [each.arm for each in result.sections.hello_retry] == ["tls"]

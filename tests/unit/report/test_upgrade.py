@@ -65,5 +65,5 @@ def test_report_summary_of_an_upgrade_names_both_versions_and_the_arm(result: Re
     assert "plain: PostgreSQL 18 instead of PostgreSQL 15" in printed(result, 100)
 
 
-def test_run_of_one_version_has_no_pairs_to_compare() -> None:
+def test_run_with_a_single_server_version_compares_no_versions() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []

@@ -66,16 +66,16 @@ def test_report_is_made_from_a_ledger_of_version_5(tmp_path: Path) -> None:
     assert build_core(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
 
 
-def test_unknown_record_or_ledger_version_is_an_error(ledger: Ledger) -> None:
+def test_unknown_kind_of_record_or_version_of_a_ledger_is_an_error(ledger: Ledger) -> None:
     (ledger.folder / SLICES).write_text(json.dumps({"record": "unknown"}) + "\n")
     with pytest.raises(CostofError) as caught:
         list(ledger.records())
-    assert caught.value.problem is ErrorText.NOT_A_RUN
+    assert caught.value.message is ErrorText.NOT_A_RUN
     path = ledger.folder / PLAN
     path.write_text(json.dumps({**json.loads(path.read_text()), "ledger_version": 4}))
     with pytest.raises(CostofError) as caught:
         ledger.plan()
-    assert caught.value.problem is ErrorText.OTHER_LEDGER
+    assert caught.value.message is ErrorText.OTHER_LEDGER
 
 
 def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, plan: Plan) -> None:
@@ -83,11 +83,11 @@ def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, pl
     for folder, error in ((tmp_path, ErrorText.OUTPUT_EXISTS), (Path("/proc/costof"), ErrorText.OUTPUT_NOT_WRITABLE)):
         with pytest.raises(CostofError) as caught:
             Ledger.create(plan, folder)
-        assert caught.value.problem is error
+        assert caught.value.message is error
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_discarded_run_without_slices_leaves_no_folder(ledger: Ledger) -> None:
+def test_discarding_a_ledger_without_slices_removes_its_folder(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.discard()
     assert not ledger.folder.exists()
@@ -109,7 +109,7 @@ def test_folder_without_a_valid_plan_is_an_error(tmp_path: Path, text: str | Non
         (tmp_path / PLAN).write_text(text)
     with pytest.raises(CostofError, match=message) as caught:
         Ledger.open(tmp_path).plan()
-    assert caught.value.problem is ErrorText.NOT_A_RUN
+    assert caught.value.message is ErrorText.NOT_A_RUN
 
 
 KIB = 1024
@@ -179,7 +179,7 @@ def test_complete_records_survive_if_the_disk_fills_up_during_a_run(disk: Path) 
 
     with pytest.raises(CostofError, match="No space left on device") as caught:
         append_until_full()
-    assert caught.value.problem is ErrorText.OUTPUT_NOT_WRITABLE
+    assert caught.value.message is ErrorText.OUTPUT_NOT_WRITABLE
     ledger.discard()
     kept = list(ledger.records())
     assert len(kept) > before
@@ -196,7 +196,7 @@ def test_run_whose_plan_does_not_fit_on_the_disk_leaves_no_files(disk: Path) -> 
     assert contents(disk / "run") == {}
 
 
-def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
+def test_write_that_fails_leaves_the_existing_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_whole(path, "before")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

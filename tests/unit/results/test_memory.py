@@ -19,7 +19,7 @@ def run_with(*records: MemoryRecord) -> Run:
     return replace(Run(plan=plan), memory=[*records])
 
 
-def test_memory_is_measured_in_growing_steps_that_open_1000_connections_in_total() -> None:
+def test_memory_is_measured_in_steps_of_10_then_90_then_100_more_connections() -> None:
     assert [10, 90, *[100] * 9] == STEPS
     assert sum(step_sizes(100)) == 100
 

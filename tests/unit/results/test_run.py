@@ -88,7 +88,9 @@ def test_metric_that_is_always_0_on_the_control_has_a_verdict(value: float, verd
         ("http", None),
     ],
 )
-def test_rate_of_a_count_sums_the_counts_of_its_subcategories(phase: str, per_second: float | None) -> None:
+def test_rate_of_committed_transactions_sums_all_kinds_of_committed_transactions(
+    phase: str, per_second: float | None
+) -> None:
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")
@@ -224,7 +226,7 @@ def test_server_cores_are_unknown_if_only_one_round_has_a_cpu_reading(tmp_path: 
 
 
 @pytest.mark.parametrize(("per_second", "complete"), [(1500, True), (1800, False)])
-def test_load_on_far_servers_is_limited_by_the_cores_of_the_client(per_second: int, complete: bool) -> None:
+def test_load_beyond_the_cores_of_the_client_machine_is_reported_as_too_high(per_second: int, complete: bool) -> None:
     load = RequestedLoad(f"{per_second}/s", "20")
     plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="mysql://app@db/", load=load)
     result = fake_result(plan, AtLoad())
@@ -284,7 +286,7 @@ def test_interval_computed_over_rounds_is_too_narrow_for_a_run_with_restarts() -
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_mean_of_one_server_start_uses_only_rounds_measured_on_both_arms() -> None:
+def test_means_of_a_server_start_use_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)
@@ -351,7 +353,7 @@ def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
     assert any(warning.startswith("only 3 starts") for warning in result.warnings)
 
 
-def test_run_that_lacks_a_planned_start_of_the_servers_is_partial(tmp_path: Path) -> None:
+def test_run_with_fewer_server_starts_than_planned_is_partial(tmp_path: Path) -> None:
     plan = with_only(plan_of(MONGODB, restarts="3"), "wire_query")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
@@ -393,13 +395,13 @@ def test_intervals_of_an_interrupted_run_are_wider() -> None:
         assert after.difference.value == before.difference.value
         times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
         assert 1.4 < times <= stopped.widening + 1e-9
-    said = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
+    warning = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
     for text in (printed(stopped, full=False), render_markdown(stopped)):
-        assert said in " ".join(text.split())
+        assert warning in " ".join(text.split())
     assert "times as wide" not in render_markdown(failed)
 
 
-def test_intervals_of_a_run_continued_after_its_end_are_wider(tmp_path: Path) -> None:
+def test_intervals_are_wider_if_a_completed_run_was_extended(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
     once = build_core(read_run(ledger), "run")
     ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
@@ -555,7 +557,7 @@ def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() ->
     ) in spaced(text)
 
 
-def test_share_of_slow_operations_is_reported() -> None:
+def test_report_states_the_share_of_operations_that_a_protection_slows_most() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     assert result.sections.intermittent.outlying_slices == []
     (slow,) = result.sections.intermittent.slow_operations

@@ -72,7 +72,7 @@ def test_selftest_passes_if_all_verdicts_are_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arm", "mistake"),
-    [("same", "identical arms were said to differ"), ("some", "its interval does not contain the known cost")],
+    [("same", "identical arms were reported to differ"), ("some", "its interval does not contain the known cost")],
 )
 def test_selftest_fails_if_a_measured_cost_differs_from_the_known_delay(tmp_path: Path, arm: str, mistake: str) -> None:
     answer = judge(tmp_path, **{arm: 0.03})
@@ -90,7 +90,7 @@ def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_
     assert conclusion(answer).startswith("Too noisy: ")
 
 
-def test_selftest_passes_if_one_relay_stall_makes_an_undetected_cost_look_large(tmp_path: Path) -> None:
+def test_selftest_passes_if_a_stall_of_its_relay_hides_a_known_cost(tmp_path: Path) -> None:
     """Regression: one slice, in which the relay waited for a core, made the known cost look large."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
@@ -99,7 +99,7 @@ def test_selftest_passes_if_one_relay_stall_makes_an_undetected_cost_look_large(
     assert (spells.known > 10 * ADDED_MS, spells.outcome) == (True, Outcome.TOO_SMALL)
 
 
-def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
+def test_selftest_with_too_few_rounds_neither_passes_nor_fails(tmp_path: Path) -> None:
     assert judge(tmp_path, rounds=4) is None
 
 
@@ -114,7 +114,7 @@ def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
         (0.01, False, Verdict.COSTS, Outcome.RIGHT),
     ],
 )
-def test_selftest_judges_a_verdict_by_the_size_of_the_known_cost(
+def test_selftest_accepts_an_unresolved_verdict_only_for_a_small_known_cost(
     ratio: float, large: bool, verdict: Verdict, expected: Outcome
 ) -> None:
     interval = Estimate(value=ratio, low=0.0, high=1.0, rounds=20)

@@ -101,7 +101,7 @@ def test_control_and_its_copy_are_measured_in_random_but_balanced_order() -> Non
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int) -> None:
+def test_all_protections_have_equally_many_repeated_slices_in_a_row(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -116,7 +116,7 @@ def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int
     assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 
 
-def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
+def test_round_measures_all_arms_of_one_distance_before_the_next_distance() -> None:
     plan = plan_of("mysql-transport", "default", "distance=lan,us-us")
     slices = Schedule(plan).round(0, {"connect": [arm.name for arm in plan.arms]})
     contexts = [plan.arm(key.arm).context for key in slices]
@@ -294,7 +294,7 @@ def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> 
     assert chosen["query_1"] == plan.slices["query_1"], "there is no near client"
 
 
-def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() -> None:
+def test_shortened_slice_that_measures_a_rate_has_a_hundred_operations_per_worker() -> None:
     plan = plan_of("mysql-column-encryption")
     planned = round(plan.slices["transactions"].seconds / 0.005 * plan.workers("transactions", plan.arms[0]))
     chosen = choose_sizes(plan, warm_up(plan, 5.0, operations=planned))

@@ -140,13 +140,13 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
         ),
     ],
 )
-def test_unexpected_or_missing_plaintext_is_a_mismatch(
+def test_row_sample_with_unexpected_or_missing_plaintext_is_a_mismatch(
     stored: Rows, rows: Rows, more: bytes, encrypted: set[tuple[str, str]], mismatch: str | None
 ) -> None:
     assert compare(stored, rows, joined(rows) + more, encrypted).mismatch == mismatch
 
 
-def test_recorder_stores_every_byte_that_is_read_through_the_recorder() -> None:
+def test_network_recorder_stores_every_byte_that_it_reads() -> None:
     recorder = Recorder(io.BytesIO(b"abcdef"))
     assert recorder.read(2) + recorder.read() == b"abcdef"
     assert recorder.received == b"abcdef"

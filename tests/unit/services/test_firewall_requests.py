@@ -16,7 +16,7 @@ MOST_FIELDS = 1_000
 
 @pytest.mark.parametrize("size", [1_024, 65_536])
 @pytest.mark.parametrize("content", ["json", "form"])
-def test_body_has_the_exact_size_and_ends_with_the_attack(content: Literal["json", "form"], size: int) -> None:
+def test_request_body_has_the_exact_size_and_ends_with_the_attack(content: Literal["json", "form"], size: int) -> None:
     for ending in ("", ATTACK):
         sent = request(Body(content=content, bytes=size), ending)
         assert sent.method == "POST"
@@ -34,7 +34,7 @@ def test_body_has_the_exact_size_and_ends_with_the_attack(content: Literal["json
         assert number > size / 200, "many fields, as in a real request"
 
 
-def test_request_without_a_body_uses_method_get_and_accepts_url_parameters() -> None:
+def test_request_without_a_body_is_a_get_request_and_accepts_url_parameters() -> None:
     sent = request(None).with_parameter("search", ATTACK)
     assert (sent.method, sent.body) == ("GET", None)
     assert dict(parse_qsl(sent.path.partition("?")[2]))["search"] == ATTACK

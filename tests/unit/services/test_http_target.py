@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_arm_on_a_target_applies_only_the_levels_of_its_client() -> None:
+def test_arm_on_a_users_balancer_applies_only_the_levels_that_concern_the_client() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -67,7 +67,7 @@ def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(level: str) -> None:
+def test_tls_termination_that_only_a_lab_can_measure_is_refused_on_a_users_balancer(level: str) -> None:
     with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)
@@ -77,7 +77,7 @@ def test_termination_level_that_only_a_lab_can_measure_is_refused_on_a_target(le
 def test_plaintext_control_on_a_target_requires_option_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
-    assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
+    assert refused.value.message is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
@@ -99,7 +99,7 @@ def test_option_plain_target_is_refused_if_no_arm_uses_it(study: str, target: li
         ("https://my_service:1/", "my_service:1", "my_service:1", "/"),
     ],
 )
-def test_url_is_parsed_into_its_parts(url: str, address: str, host: str, path: str) -> None:
+def test_http_url_is_parsed_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     place = parsed(url)
     assert (place.address, place.host, place.path) == (address, host, path)
 
@@ -122,7 +122,7 @@ def test_url_is_parsed_into_its_parts(url: str, address: str, host: str, path: s
 def test_invalid_url_is_reported_in_one_line(url: str, message: str) -> None:
     with pytest.raises(CostofError, match=message) as refused:
         parsed(url)
-    assert refused.value.problem is ErrorText.BAD_TARGET
+    assert refused.value.message is ErrorText.BAD_TARGET
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 

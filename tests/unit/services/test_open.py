@@ -88,7 +88,7 @@ def test_target_is_refused_for_a_program_without_support_for_targets(study: Stud
     ):
         with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
             open_target()
-        assert refused.value.problem is ErrorText.LAB_ONLY_PROGRAM
+        assert refused.value.message is ErrorText.LAB_ONLY_PROGRAM
 
 
 def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
@@ -97,7 +97,7 @@ def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
     for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
         with pytest.raises(CostofError) as refused:
             settings.with_settings(wrong)
-        assert refused.value.problem is ErrorText.UNKNOWN_SERVICE_SETTING
+        assert refused.value.message is ErrorText.UNKNOWN_SERVICE_SETTING
         assert next(iter(wrong)) in str(refused.value)
         assert "loud" not in str(refused.value)
 
@@ -106,7 +106,7 @@ def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> 
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
-    assert caught.value.problem is ErrorText.NO_ENTRANCE_TO_TARGET
+    assert caught.value.message is ErrorText.NO_ENTRANCE_TO_TARGET
     assert "transaction-both" in str(caught.value)
 
 
@@ -119,7 +119,7 @@ def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> 
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_levels_that_a_target_does_not_offer_are_omitted(
+def test_levels_that_a_users_server_does_not_support_are_left_out_of_the_plan(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
@@ -139,10 +139,10 @@ def test_level_that_needs_a_setting_of_the_whole_server_is_refused_on_a_target()
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="give --set commit=off, or remove --target") as caught:
         open_service(plan_of("postgres-durability", "quick", "commit=off,unsafe", target=url), Access(url), "run")
-    assert caught.value.problem is ErrorText.LAB_ONLY_LEVEL
+    assert caught.value.message is ErrorText.LAB_ONLY_LEVEL
     with pytest.raises(CostofError) as caught:
         plan_of("postgres-durability", "quick", "commit=off,local", "commit_delay=0,100", target=url)
-    assert caught.value.problem is ErrorText.LAB_ONLY_FACTOR
+    assert caught.value.message is ErrorText.LAB_ONLY_FACTOR
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_unknown_program_or_kind_of_service_is_reported(service: dict[str, str],
     fields = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
     with pytest.raises(CostofError, match=named) as refused:
         open_service(type(plan).model_validate(fields), None, "run")
-    assert refused.value.problem is ErrorText.NO_SERVICE
+    assert refused.value.message is ErrorText.NO_SERVICE
 
 
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
@@ -163,7 +163,7 @@ def test_study_must_name_a_program_if_and_only_if_its_service_has_kind_server(se
         Study.model_validate(fields)
 
 
-def test_stream_module_of_nginx_may_be_built_in_or_a_separate_file(
+def test_nginx_is_accepted_with_a_built_in_or_a_separate_stream_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary, modules = tmp_path / "nginx", tmp_path / "modules"

@@ -75,7 +75,9 @@ def test_text_of_a_replication_tree_lists_each_source_with_its_followers() -> No
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
-def test_number_of_members_in_each_role_equals_the_published_number(nodes: int, voting: int, electable: int) -> None:
+def test_replica_set_has_the_published_number_of_voting_and_electable_members(
+    nodes: int, voting: int, electable: int
+) -> None:
     roles = list(member_roles(nodes).values())
     assert (len(roles), len(voters(nodes)), roles.count("hidden")) == (nodes, voting, 1)
     assert roles.count("primary") + roles.count("secondaries") == electable

@@ -54,7 +54,7 @@ def counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter:
 def refused(counter: Counter, text: str, after_seconds: float = 0.0) -> str:
     with pytest.raises(CostofError) as caught:
         counter.prints(text, after_seconds)
-    assert caught.value.problem is ErrorText.SERVER_CPU_UNREAD
+    assert caught.value.message is ErrorText.SERVER_CPU_UNREAD
     return str(caught.value)
 
 
@@ -72,17 +72,17 @@ def test_output_of_the_server_cpu_command_without_a_number_is_quoted(printed: st
 
 
 @pytest.mark.parametrize(
-    ("command", "why", "problem"),
+    ("command", "why", "expected"),
     [
         ("sh -c 'echo gone >&2; exit 255'", "it ended with status 255: gone", ErrorText.SERVER_CPU_UNREAD),
         ("/nowhere/at/all", "No such file or directory", ErrorText.SERVER_CPU_UNREAD),
         *((text, None, ErrorText.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
     ],
 )
-def test_failing_or_invalid_server_cpu_command_is_reported(command: str, why: str | None, problem: ErrorText) -> None:
+def test_failing_or_invalid_server_cpu_command_is_reported(command: str, why: str | None, expected: ErrorText) -> None:
     with pytest.raises(CostofError, match=why) as caught:
         ServerCpu(command).seconds()
-    assert caught.value.problem is problem
+    assert caught.value.message is expected
 
 
 def test_server_cpu_reading_lower_than_the_previous_reading_is_refused(counter: Counter) -> None:
@@ -115,7 +115,7 @@ def test_cpu_time_of_a_server_with_900_cores_is_accepted(counter: Counter) -> No
     assert counter.prints("1000900", after_seconds=1.0) == 1_000_900
 
 
-def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter) -> None:
+def test_cpu_reading_above_the_cores_of_this_machine_is_refused_for_a_local_server(counter: Counter) -> None:
     counter.cpu.limit_cores(2, "this machine, where 127.0.0.1:3306 is,")
     counter.prints("100")
     counter.prints(f"{100 + 2 * (10 + LAG_SECONDS)}", after_seconds=10.0)
@@ -129,7 +129,7 @@ def test_server_cpu_counter_that_does_not_grow_under_load_is_refused(counter: Co
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:
         counter.cpu.check_increase(1234)
-    assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
+    assert refused.value.message is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
     counter.cpu.check_increase(1234)
 

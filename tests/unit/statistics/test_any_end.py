@@ -117,7 +117,7 @@ def test_intervals_have_their_promised_coverage_for_each_way_to_end_a_run(
     assert false <= most_false
 
 
-def test_ordinary_intervals_show_false_costs_if_a_run_stops_at_a_convincing_figure() -> None:
+def test_ordinary_intervals_show_false_costs_if_a_run_may_stop_early() -> None:
     """This shows that the previous test can fail: it would if the intervals were not wider."""
     held, false = worst(stopped)
     assert held < 0.75

@@ -225,7 +225,7 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
 @pytest.mark.parametrize(
     ("rounds", "noise"), [(6, 0.3), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(6, 0.02), (20, 0.3)])]
 )
-def test_interval_of_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
+def test_interval_of_a_share_of_a_total_has_95_percent_coverage(rounds: int, noise: float) -> None:
     """The true share is 24 %, and `noise` is the scatter of the rounds. If no interval can be computed, it counts as
     containing the truth.
     """
@@ -237,7 +237,7 @@ def test_interval_of_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noi
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
-def test_share_has_no_interval_if_its_whole_may_be_zero() -> None:
+def test_share_of_a_total_has_no_interval_if_the_total_may_be_zero() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
     assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None

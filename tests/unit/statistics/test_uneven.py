@@ -18,7 +18,7 @@ def uneven(control: Sequence[float], arm: Sequence[float]) -> UnevenRounds | Non
     return uneven_rounds(numbers, difference(control, arm), ratio(control, arm), control, arm)
 
 
-def test_stalled_round_of_an_arm_is_named_with_the_range_of_the_other_rounds() -> None:
+def test_outlying_round_of_an_arm_is_named_with_the_range_of_the_other_rounds() -> None:
     found = uneven(PLAIN, TLS)
     assert found is not None
     assert (found.rounds, found.far, found.low, found.high) == ([3], [151.33], 13.61, 19.86)
@@ -27,20 +27,20 @@ def test_stalled_round_of_an_arm_is_named_with_the_range_of_the_other_rounds() -
     assert not found.in_control
 
 
-def test_stalled_round_of_the_control_is_named() -> None:
+def test_outlying_round_of_the_control_is_named() -> None:
     found = uneven([*PLAIN[:6], 90.0], [*TLS[:2], 16.5, *TLS[3:6], 105.0])
     assert found is not None
     assert (found.rounds, found.quotient_without) == ([7], pytest.approx(31, abs=1))
 
 
-def test_no_single_round_is_named_if_all_rounds_differ_widely() -> None:
+def test_report_names_no_outlying_round_if_all_rounds_differ_widely() -> None:
     found = uneven([18, 20, 20, 60, 17, 19, 84, 17], [30, 65, 73, 494, 133, 310, 29, 500])
     assert found is not None
     assert (found.rounds, found.low, found.high) == ([], 29, 500)
 
 
 @pytest.mark.parametrize("count", [4, 7])
-def test_rounds_are_not_called_uneven_if_they_are_similar_or_few(count: int) -> None:
+def test_report_names_no_outlying_round_if_rounds_are_similar_or_few(count: int) -> None:
     even = [*TLS[:2], 15.5, *TLS[3:]]
     assert uneven(PLAIN[:count], (even if count > 4 else TLS)[:count]) is None
 

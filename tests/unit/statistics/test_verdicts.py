@@ -101,7 +101,7 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 16), (40, 36)])
-def test_number_of_rounds_needed_for_a_verdict_equals_the_known_number(count: int, expected: int) -> None:
+def test_number_of_rounds_for_a_verdict_equals_the_number_in_a_real_run(count: int, expected: int) -> None:
     """In a real run the change was -26 %. Regression: 132 rounds were predicted instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
     needed = rounds_needed(effect, count, MOST)
@@ -145,7 +145,7 @@ def test_smallest_detectable_cost_of_a_longer_run_is_detected_as_often_as_stated
     assert 0.85 < sum(each is Verdict.COSTS for each in found) / RUNS < 0.95
 
 
-def test_rate_and_its_inverse_latency_are_compared_with_the_same_noise() -> None:
+def test_rate_and_its_inverse_latency_are_equally_rarely_called_noise() -> None:
     """A latency seven times as long is the same change as a rate lowered by 86 %.
 
     Regression: with identical copies that differ by 350 %, the change of the rate was called noise, but not that of the

@@ -35,7 +35,7 @@ def test_printed_command_line_repeats_the_arms_of_a_run(study: str, settings: li
     assert bool(repeated) == bool(settings), "only what differs from the profile"
 
 
-def test_printed_command_line_has_the_load_and_the_restarts() -> None:
+def test_printed_command_line_has_the_options_of_load_and_restarts() -> None:
     text = command_line(plan_of("redis-tls", load=RequestedLoad("300/s", "20"), restarts="5"), 4)
     assert "--load 300/s --queries-per-connection 20 --restarts 5 --rounds 4" in text
     pool = command_line(plan_of("redis-tls", load=RequestedLoad(pool="50", think_time="10ms")), 4)

@@ -106,7 +106,7 @@ def test_every_study_of_new_connections_supports_a_load_of_arriving_clients(stud
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_workload_options_set_by_levels_also_apply_to_the_workload_on_pooled_connections() -> None:
+def test_levels_also_set_the_options_of_a_workload_on_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -157,7 +157,7 @@ def test_study_at_a_load_measures_the_cpu_time_of_client_and_server(study: str, 
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
 
-def test_load_option_that_replaces_a_factor_removes_the_factor_from_the_study() -> None:
+def test_option_queries_per_connection_removes_the_factor_that_it_replaces() -> None:
     """--queries-per-connection replaces the factor keep_alive.
 
     A connection makes 20 requests, each of which waits 200 ms at the origin. It is open for 4 s, so more than 1,000
@@ -168,7 +168,7 @@ def test_load_option_that_replaces_a_factor_removes_the_factor_from_the_study() 
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000
 
 
-def test_study_at_a_load_has_metrics_only_of_queries_that_its_connections_send() -> None:
+def test_study_omits_metrics_of_queries_that_its_connections_never_send() -> None:
     one, none = arriving("redis-tls", queries=None), arriving("redis-tls", queries="0")
     assert {FIRST_QUERY, QUERY} & one.study.metrics.keys() == {FIRST_QUERY}
     assert not {FIRST_QUERY, QUERY} & none.study.metrics.keys()

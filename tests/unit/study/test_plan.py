@@ -104,13 +104,13 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_arm_on_a_target_uses_the_certificate_key_that_the_server_already_has() -> None:
+def test_users_server_keeps_its_certificate_key() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
 
 
-def test_main_factor_on_a_target_is_the_first_that_a_target_can_vary() -> None:
+def test_main_factor_on_a_users_server_is_the_first_factor_that_can_vary_there() -> None:
     plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
     assert names(plan) == ["1", "1-copy", "majority"]
@@ -150,7 +150,7 @@ def test_main_factor_on_a_target_is_the_first_that_a_target_can_vary() -> None:
 def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: ErrorText, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(STUDY, Options(**options))
-    assert (caught.value.problem, caught.value.exit_status) == (error, EXIT_USAGE)
+    assert (caught.value.message, caught.value.exit_status) == (error, EXIT_USAGE)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -160,7 +160,7 @@ def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> 
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 
-def test_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
+def test_server_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
@@ -198,7 +198,7 @@ def test_single_distance_is_not_part_of_the_names_of_arms() -> None:
 def test_invalid_distance_is_refused(distance: str) -> None:
     with pytest.raises(CostofError, match="milliseconds") as caught:
         plan_of(TRANSPORT, "default", f"distance=lan,{distance}")
-    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
+    assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
 def test_client_at_a_distance_opens_connections_with_several_workers() -> None:
@@ -221,7 +221,7 @@ def test_version_of_the_server_may_be_a_folder_with_the_users_own_build() -> Non
     assert [arm.settings.lab["server"]["version"] for arm in plan.controls] == ["18", "/opt/pg19/bin"]
     with pytest.raises(CostofError, match="or the absolute path of a folder") as caught:
         plan_of("postgres-tls", "quick", "server_version=pg19/bin")
-    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
+    assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
 def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() -> None:
@@ -245,7 +245,9 @@ def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() ->
 
 
 @pytest.mark.parametrize(("target", "workers"), [(None, [4, 20]), ("https://h/", [1, 1])])
-def test_single_operation_workloads_have_one_worker_on_a_target(target: str | None, workers: list[int]) -> None:
+def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
+    target: str | None, workers: list[int]
+) -> None:
     workloads = plan_of(HTTP, "default", target=target).study.workloads
     assert [workloads[name].workers for name in ("connection", "kept_request")] == workers
 
@@ -260,7 +262,7 @@ def test_single_operation_workloads_have_one_worker_on_a_target(target: str | No
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_target_uses_its_own_cipher_suite_unless_the_user_names_one(
+def test_users_server_keeps_its_cipher_suite_unless_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -287,7 +289,7 @@ def published() -> list[PublishedFigure]:
     return published.figures if published else []
 
 
-def test_published_ratios_in_the_study_equal_the_ratios_in_the_source() -> None:
+def test_published_ratios_in_a_study_equal_the_ratios_in_the_cited_source() -> None:
     """In the source, chaining raises throughput with w:1 as nodes are added, and lowers it with w:majority."""
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)
@@ -316,7 +318,7 @@ def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:
         plan_of("postgres-tls", target="postgresql://h", limits=servers)
-    assert refused.value.problem is ErrorText.LIMIT_NEEDS_SERVER_CPU
+    assert refused.value.message is ErrorText.LIMIT_NEEDS_SERVER_CPU
     assert plan_of("postgres-tls", target="postgresql://h", limits=clients).limits
     read = TargetOptions(server_cpu="cat cpu")
     options = Options(profile="quick", target="postgresql://h", limits=servers, target_options=read)

@@ -256,7 +256,7 @@ mod tests {
     const BALANCE: OriginalType = OriginalType { charset: 63, length: 14, kind: 0xF6, flags: 1 | 128, decimals: 2 };
 
     #[test]
-    fn encrypted_column_is_a_blob() {
+    fn definition_of_an_encrypted_column_has_type_blob() {
         let short = encrypted(BALANCE, Algorithm::Aes128Gcm);
         assert_eq!(short.bytes(), [63, 0, 43, 0, 0, 0, 0xFC, 0x91, 0, 0]);
         let longest = encrypted(OriginalType { length: u32::MAX, flags: 0, ..BALANCE }, Algorithm::Sm4Cbc);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn column_that_must_be_encrypted_is_named_with_its_database_and_table() {
+    fn column_that_must_be_encrypted_is_identified_by_database_table_and_column() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

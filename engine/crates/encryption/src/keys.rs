@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn data_key_gives_only_one_encryptor_per_algorithm() {
+    fn data_key_creates_at_most_one_encryptor_per_algorithm() {
         let mut key = random();
         for algorithm in Algorithm::ALL {
             key.sealer(algorithm).unwrap();
@@ -353,7 +353,7 @@ mod tests {
     /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
     /// of 0x07.
     #[test]
-    fn salt_is_the_hash_of_the_nonces_of_server_and_client() {
+    fn session_salt_is_the_sha256_of_server_nonce_and_client_nonce() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
         let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();

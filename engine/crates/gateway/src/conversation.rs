@@ -385,7 +385,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inbox_keeps_bytes_only_until_they_are_processed(
+        fn received_bytes_are_erased_once_they_are_processed(
             steps in prop::collection::vec((1..40_000_usize, 0..40_000_usize), 1..30),
         ) {
             let (mut inbox, mut expected, mut next) = (Inbox::new(64), Vec::new(), 0_u32);

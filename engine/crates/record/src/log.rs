@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merging_adds_counts_and_keeps_zero_counts() {
+    fn merging_two_tables_of_counts_adds_the_counts() {
         let (mut one, mut other) = (Counts::default(), Counts::default());
         one.add("http.reused", 0);
         one.add(("http.status", 200), 2);

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn user_names_are_escaped() {
+    fn special_characters_in_scram_user_names_are_escaped() {
         let exchange = Exchange::begin_with("a=b,c", Binding::None, "n".into());
         assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
     }
@@ -264,7 +264,7 @@ mod tests {
     /// The client sends the field `gs2-header` in its first message. It sends this field again, followed by the
     /// certificate's hash, in its final message (RFC 5802, 7).
     #[test]
-    fn proof_can_be_bound_to_the_server_certificate() {
+    fn scram_plus_proof_contains_the_hash_of_the_server_certificate() {
         let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());
         assert_eq!(exchange.mechanism(), "SCRAM-SHA-256-PLUS");
         assert_eq!(exchange.first_message(), format!("p=tls-server-end-point,,n=user,r={NONCE}"));

@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn transaction_uses_existing_rows(accounts in 1..1_000_000_u64, branches in 1..100_u64, seed in any::<u64>()) {
+        fn pgbench_transaction_uses_only_existing_rows(accounts in 1..1_000_000_u64, branches in 1..100_u64, seed in any::<u64>()) {
             let bank = Bank::new(accounts, branches);
             let Transfer { account, teller, branch, delta } = bank.transfer(&mut Random::new(seed));
             prop_assert!((1..=accounts as i64).contains(&account));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_count_equals_the_number_of_start_times() {
+    fn function_count_returns_the_number_of_start_times_in_a_slice() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
             let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn schedule_depends_on_seed_and_slice() {
+    fn start_times_depend_on_seed_and_slice() {
         assert_eq!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 3));
         assert_ne!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 4));
     }
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn several_hosts_have_the_same_start_times_as_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

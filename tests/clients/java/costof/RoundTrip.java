@@ -42,10 +42,10 @@ public final class RoundTrip {
         var out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (var line = in.readLine(); line != null; line = in.readLine()) {
-            var asked = line.split("\t");
-            Consumer<String> say = fact -> out.println(asked[0] + "\t" + fact);
-            try (var sessions = sessions(asked[1], asked[2], asked[3])) {
-                new RoundTrip(sessions, asked[4], asked[5].equals("sealed"), say).run();
+            var request = line.split("\t");
+            Consumer<String> say = fact -> out.println(request[0] + "\t" + fact);
+            try (var sessions = sessions(request[1], request[2], request[3])) {
+                new RoundTrip(sessions, request[4], request[5].equals("sealed"), say).run();
             } catch (Exception error) {
                 say.accept("error: " + root(error));
             }

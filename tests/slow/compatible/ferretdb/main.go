@@ -26,9 +26,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = kept.Update(func(told *state.State) {
-		told.DisableTelemetry()
-		told.TelemetryLocked = true
+	err = kept.Update(func(saved *state.State) {
+		saved.DisableTelemetry()
+		saved.TelemetryLocked = true
 	})
 	if err != nil {
 		log.Fatal(err)

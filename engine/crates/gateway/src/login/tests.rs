@@ -56,7 +56,7 @@ fn greeting_offers_only_supported_capabilities() {
 }
 
 #[test]
-fn login_response_states_the_account_and_whether_its_client_decrypts() {
+fn connection_attributes_tell_the_gateway_whether_a_client_decrypts() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
     let announces = |value| ("costof_encrypted", value);
@@ -82,7 +82,7 @@ fn login_response_states_the_account_and_whether_its_client_decrypts() {
 }
 
 #[test]
-fn guarded_session_gets_no_capabilities_that_change_how_statements_are_parsed() {
+fn gateway_removes_capabilities_that_change_how_statements_are_parsed() {
     let mut packet = response(&[("a", "b")]);
     packet[8] = 8;
     for guarded in [false, true] {

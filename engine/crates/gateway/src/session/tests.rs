@@ -218,7 +218,7 @@ fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unguarded_session_passes_all_bytes_while_its_account_stays_unguarded() {
+fn session_of_an_account_that_gets_plaintext_is_forwarded_byte_for_byte() {
     let mut open = TestSession::accepted("admin", false);
     assert_eq!(open.take(), (vec![b"\x00\x00\x00\xff\xff\x07\x00welcome".to_vec()], vec![]));
     let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")]]);
@@ -299,7 +299,7 @@ fn each_new_data_key_has_a_higher_number() {
 }
 
 #[test]
-fn unsafe_login_of_a_guarded_account_is_refused() {
+fn login_with_an_ambiguous_account_or_unsupported_character_set_is_refused() {
     let mut other_charset = response("shop", true);
     // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;

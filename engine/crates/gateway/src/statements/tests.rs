@@ -94,7 +94,7 @@ fn every_known_attack_is_refused() {
 }
 
 #[test]
-fn values_of_the_client_are_encoded_anew_in_the_approved_text() {
+fn gateway_sends_the_approved_text_with_reencoded_values() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -367,7 +367,7 @@ proptest! {
     /// Delete, repeat, swap, replace or insert a token. If the gateway accepts the changed text, the text differs from
     /// an approved statement only in its values.
     #[test]
-    fn changed_tokens_outside_values_are_refused(
+    fn statement_with_a_changed_token_outside_its_values_is_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
         values in prop::collection::vec(literal(), 1..8),
     ) {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn last_request_has_the_header_connection_close() {
+    fn last_request_of_a_connection_has_the_header_connection_close() {
         let request = Request::new(&settings("/?wait=200", None, &["Accept: */*", "user-agent: x"]), "h:8080").unwrap();
         let keep_alive = "GET /?wait=200 HTTP/1.1\r\nHost: h:8080\r\nAccept: */*\r\nuser-agent: x\r\n";
         assert_eq!(request.bytes(false), format!("{keep_alive}\r\n").as_bytes());

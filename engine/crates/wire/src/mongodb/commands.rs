@@ -500,7 +500,7 @@ mod tests {
 
         /// A damaged batch reaches deeper states of the parser than arbitrary bytes would.
         #[test]
-        fn parsing_damaged_batches_never_panics(at in 4..120_usize, with in any::<u8>()) {
+        fn parsing_damaged_batches_of_documents_never_panics(at in 4..120_usize, with in any::<u8>()) {
             let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
             let mut bytes = reply.into_bytes();
             let place = at % (bytes.len() - 5) + 4;

@@ -253,7 +253,7 @@ mod tests {
     /// The expected bytes follow MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types,
     /// values.
     #[test]
-    fn execution_sends_the_key_as_a_bigint() {
+    fn executing_a_prepared_query_sends_the_key_as_bigint() {
         let mut request = Vec::new();
         append_execute(Prepared(0x0102_0304), 0x1_0000_0005, &mut request);
         assert_eq!(request, b"\x04\x03\x02\x01\x00\x01\0\0\0\x00\x01\x08\x00\x05\0\0\0\x01\0\0\0");

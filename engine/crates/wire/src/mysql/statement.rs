@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_every_type_are_read() {
+    fn columns_of_every_mysql_type_are_parsed() {
         const ALL: &[Column] = &[
             Column::Tiny,
             Column::Short,

@@ -233,7 +233,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
         #[test]
-        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
+        fn encoded_parameter_values_can_be_parsed(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
             let lengths = Lengths::uniform(1, longest);
             append_values(&mut request, Values::new(Fields::All, count, &lengths, &mut random));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_match_the_documented_formats() {
+    fn postgres_requests_match_the_documented_formats() {
         let mut out = Vec::new();
         append_tls_request(&mut out);
         assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_values_can_be_read(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn encoded_value_is_parsed_unchanged(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut out = Vec::new();
             append(&mut out, kind, |out| append_value(out, |out| out.extend_from_slice(&value)));
             prop_assert_eq!(header(&out).unwrap(), Some((kind, value.len() + 4)));

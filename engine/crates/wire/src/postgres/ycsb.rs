@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..300_u64, seed in any::<u64>()) {
+        fn encoded_parameter_values_can_be_parsed(count in 1..20_u32, longest in 1..300_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
             append_values(Values::new(Fields::All, count, &Lengths::uniform(1, longest), &mut random), &mut request);
             let mut reader = Reader::new(&request);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn first_word_of_an_error_determines_its_class() {
+    fn first_word_of_a_redis_error_determines_its_class() {
         for (words, class, moved) in [
             (&b"NOAUTH Authentication required."[..], Class::Authentication, false),
             (b"WRONGPASS invalid username-password pair or user is disabled.", Class::Authentication, false),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn computed_length_of_a_reply_with_elements_in_any_order_is_exact() {
+    fn computed_length_of_a_nested_reply_is_exact() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_chosen_for_reading_have_the_configured_value_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
+        fn record_drawn_for_reading_has_the_configured_value_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
             let (records, bytes) = (10 * tens, SIZES[size].bytes);
             let strings = Strings::new("p", records, bytes);
             let record = strings.any(&mut Random::new(seed));
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn values_of_each_size_add_up_to_about_the_same_number_of_bytes() {
+    fn thousand_records_have_899_small_100_medium_and_1_large_value() {
         let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
         assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }
 
     #[test]
-    fn value_must_exist_and_have_the_expected_length() {
+    fn missing_value_or_value_of_unexpected_length_is_a_server_error() {
         let (strings, rest) = (Strings::new("", 10, 100), Reader::new(b""));
         strings.check(Element::Bytes(&[b'a'; 100]), rest).unwrap();
         for element in [Element::Bytes(b"ab"), Element::Null] {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_a_scan_returned_are_stored() {
+    fn keys_are_parsed_from_the_reply_to_a_scan() {
         let mut scanned = ScannedKeys::default();
         let mut reader = Reader::new(b"*2\r\n$5\r\nuser1\r\n$0\r\n\r\n");
         let element = first(&mut reader).unwrap();

@@ -848,7 +848,7 @@ mod tests {
     }
 
     #[test]
-    fn customer_data_begins_with_the_payment() {
+    fn ids_and_amount_of_a_payment_are_formatted_for_the_customer_data() {
         let payment = Payment {
             warehouse: 1,
             district: 2,

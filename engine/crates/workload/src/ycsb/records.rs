@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_appended_value_follows_its_header() {
+    fn each_field_value_is_written_after_its_header() {
         let (mut message, mut random) = (Vec::new(), Random::new(1));
         let lengths = Lengths::uniform(1, 9);
         Values::new(Fields::All, 3, &lengths, &mut random).append(&mut message, |message, field, length| {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn records_claimed_by_several_threads_are_counted_once() {
+    fn record_numbers_claimed_by_several_threads_do_not_repeat() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn several_hosts_insert_the_same_records_as_a_single_host(
+        fn hosts_together_insert_the_records_of_a_single_host(
             hosts in 1..=8_u64,
             begins_at in 0..1000_u64,
             inserted in 0..200_u64,
