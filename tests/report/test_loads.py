@@ -54,7 +54,7 @@ def test_time_of_the_first_query_is_a_key_figure_if_connections_send_only_one() 
 def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     text = spaced(at_load(0.5).summary.verdict)
     assert "cannot carry 300 new connections a second" in text
-    assert "It served 150 of the 300 connections a second that arrived; the others waited." in text
+    assert "Of the 300 connections a second that arrived, 150 were served and the others waited." in text
     assert "try a load of 120 a second" in text
 
 

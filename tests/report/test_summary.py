@@ -196,7 +196,7 @@ def test_only_a_pool_with_tls_on_both_sides_keeps_the_whole_protection() -> None
 def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driver() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
-    assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
+    assert reason == "37 ms of the 39.00 ms come from the application's driver; on the wire, 2.20 ms are added."
 
 
 def test_lines_below_the_verdict_are_the_same_in_every_form_of_the_report() -> None:

@@ -35,11 +35,12 @@ def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
         f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} for a short time (a "
-        f"slice), so drift of the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: "
-        "each arm follows every other arm equally often.",
-        f"An effect is the mean over {index.unit}s of the difference between arm and control; a relative effect is the "
-        f"geometric mean of the {index.unit}s' ratios. The 95 % interval is computed from the {index.unit}s, not from "
-        "single operations; the variance of an effect is partly pooled over the arms of a metric.",
+        f"slice), so drift of the machine affects all arms (variants) alike. The order is random (seed {core.seed}) "
+        "and balanced: each arm follows every other arm equally often.",
+        f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
+        f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
+        f"{index.unit}s, not from single operations. The variance of an effect is partly pooled over all arms that "
+        "the metric has.",
         "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
         "testing (headline effects by Holm, the others by Benjamini and Hochberg); the printed intervals are not. "
         "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
@@ -50,8 +51,8 @@ def _method(index: Index) -> list[str]:
     if core.starts:
         lines.append(
             f"The servers were restarted with new data and new clients for {index.extent}. Random properties of a "
-            "start, such as its memory layout, affect all its rounds alike. Each figure therefore uses one number a "
-            "start: the mean of its rounds."
+            "start, such as its memory layout, affect all its rounds alike. Each figure uses one number for each "
+            "start: the mean of the start's rounds."
         )
     if shortened := [
         f"each window of {_workload(index, name)} took {fmt.share(round(share, 2))}"
@@ -89,9 +90,9 @@ def _method(index: Index) -> list[str]:
         lines.append(f"{whole} was set to end after exactly {fmt.plural(core.requested_rounds, 'round')}.")
     if core.continued:
         lines.append(
-            "The run was continued after its end (--resume), when its verdicts were known. So verdicts are stricter, "
-            f"and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those of a run that ends "
-            "once. These wider intervals contain the true cost in at least 93 of 100 such runs."
+            "The run was continued after its end (--resume), when its verdicts were known. Because of that, "
+            f"verdicts are stricter and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those "
+            "of a run that ends once. These wider intervals contain the true cost in at least 93 of 100 such runs."
         )
     return lines
 

@@ -71,7 +71,8 @@ SOURCES = (
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
 FLUSH_NOT_MEASURED = (
-    "The time of a flush was not measured, because this needs access to the server's disk; own time includes it."
+    "The time of a flush was not measured, because measuring it needs access to the server's disk. The own time of an "
+    "operation includes its flushes."
 )
 
 NO_OWN_TIME = "none measurable"
@@ -397,10 +398,10 @@ def worst(index: Index, model: CostModel) -> str | None:
     if not tested:
         return None
     most = max(tested, key=lambda each: abs(each.error or 0.0))
-    times, were = fmt.plural(len(tested), "time"), "was" if len(tested) == 1 else "were"
+    figures, were = fmt.plural(len(tested), "figure"), "was" if len(tested) == 1 else "were"
     worst = "The prediction" if len(tested) == 1 else "The worst prediction"
     return (
-        f"To check the formula, {times} at farther distances {were} predicted and measured. {worst} differs from the "
+        f"To check the formula, {figures} at farther distances {were} predicted and measured. {worst} differs from the "
         f"measurement by {fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with "
         f"{index.label(most.arm)} at a round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )
