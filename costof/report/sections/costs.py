@@ -50,7 +50,7 @@ SHORTER_AFTER_TLS = (
     "The {phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as "
     "forking a process for the connection."
 )
-ALONE = "There is nothing to compare it with, so there are no costs."
+ALONE = "The run has no variant to compare with the control, so there are no costs."
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
@@ -253,7 +253,8 @@ def _noise(line: Line) -> str:
     ]
     if not hidden:
         return ""
-    return f" Identical copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+    by = f"by as much as {line.label} changes it"
+    return f" Identical copies of the control differ in '{line.metric.label}'{_places(hidden)} {by}."
 
 
 def _why_unresolved(effect: Effect) -> str:
