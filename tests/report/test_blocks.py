@@ -207,7 +207,7 @@ def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:
     warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
     text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(
-        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\), counting those of the warm-up; "
+        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\), including those of the warm-up; "
         r"the first error: no answer within 10,000 ms in auth",
         " ".join(text.split()),
     )

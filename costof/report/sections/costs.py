@@ -398,9 +398,10 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             clause = _clause(line.metric, verdict, line.effects, f"'{line.metric.label}'")
             clauses[verdict is Verdict.UNRESOLVED].append(clause)
         parts = [
-            f"{fmt.capital(arm.label)} {_with_each_verb_once(each)} {words}".rstrip()
-            for each in clauses.values()
+            fmt.capital(f"{words}, {text}" if unresolved and words else f"{text} {words}".rstrip())
+            for unresolved, each in clauses.items()
             if each
+            for text in [f"{arm.label} {_with_each_verb_once(each)}"]
         ]
         if parts:
             texts.append(f"{'. '.join(parts)}.{''.join(map(_noise, lines))}")

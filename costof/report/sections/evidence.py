@@ -56,7 +56,7 @@ class EvidenceSection(Section[None, None]):
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
             f"{fmt.plural(error.count, 'operation')} of '{index.workload_label(error.workload)}' with "
-            f"{index.label_at(error.arm)} failed ({error.error_class}), counting those of the warm-up; the first "
+            f"{index.label_at(error.arm)} failed ({error.error_class}), including those of the warm-up; the first "
             f"error: {error.detail}"
             for error in index.core.errors
         ]

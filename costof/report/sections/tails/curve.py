@@ -205,8 +205,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} is within the 95 % "
-                f"band at every examined percentile from {first} to {last}."
+                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every examined "
+                f"percentile from {first} to {last}."
             )
         names = [percentile_name(point.percentile) for point in points]
         between = names.index(sure[-1]) - names.index(sure[0]) + 1
@@ -214,8 +214,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         if between > len(sure):
             where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
         return (
-            f"{subject} {about} {what} {where}; at the other examined percentiles from {first} to {last}, the 95 % "
-            f"band includes both zero and {amount}."
+            f"{subject} {about} {what} {where}; at the other examined percentiles from {first} to {last}, this run "
+            f"cannot tell a {effect} of {amount} from none."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
