@@ -248,10 +248,10 @@ def test_explanation_has_the_share_of_the_added_time_that_is_spent_on_the_wire()
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f" ({spaced(fmt.percentage(each.share))} of these " in sentence
+    assert f", which is {spaced(fmt.percentage(each.share))} of the " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
-    assert "share unresolved" in sentence
+    assert " with pymongo is unresolved" in sentence
 
 
 def test_report_summary_of_a_run_with_too_few_rounds_says_only_that_the_budget_was_too_short() -> None:
