@@ -171,7 +171,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
-    Figures that the same rounds dominate share a sentence. For example: 'In a new connection, round 3 was far slower
+    Figures that the same rounds dominate share a sentence. For example: 'For a new connection, round 3 was far slower
     than the others ('TLS': 151 ms; the others: 14 to 20 ms). Round 3 alone raises the mean difference of a new
     connection from +15 ms to +24 ms.'
     """
@@ -196,12 +196,12 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
             "average"
             for each, rounds in group
         ]
-        return f"In {figure.words}, the {unit}s differ widely ({usual}): {fmt.listed(effects)}."
+        return f"For {figure.words}, the {unit}s differ widely ({usual}): {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
     was, which = "was" if one else "were", fmt.capital(rounds_in_words(uneven, unit))
     text = (
-        f"In {figure.words}, {rounds_in_words(uneven, unit)} {was} {_how_far(figure, uneven)} "
+        f"For {figure.words}, {rounds_in_words(uneven, unit)} {was} {_how_far(figure, uneven)} "
         f"({side}{far}; the others: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
     )
     hidden = [
