@@ -84,8 +84,8 @@ def test_summary_also_has_the_interval_without_the_round_that_dominates_a_mean()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
         "For a new connection, round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 "
-        "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval "
-        "of the mean difference of a new connection would be 1.24 to 1.33 ms."
+        "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
+        "interval of the mean difference of a new connection would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
