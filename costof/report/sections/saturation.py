@@ -185,7 +185,7 @@ def _capacities(index: Index, loops: list[Loop]) -> str:
         return fmt.listed([f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
     low, high = (f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in (least, most))
-    return f"{low} is the lowest of {len(loops)} variants, and {high} the highest"
+    return f"{low} is the lowest of the {len(loops)} variants with this limit, and {high} the highest"
 
 
 def _quoted(index: Index, name: str) -> str:
