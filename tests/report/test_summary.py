@@ -83,9 +83,9 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
-        "Round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 alone raises the mean "
-        "difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval of the mean "
-        "difference of a new connection would be 1.24 to 1.33 ms."
+        "For a new connection, round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 "
+        "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
+        "interval of the mean difference of a new connection would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -135,8 +135,8 @@ def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
         "(unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
-        "limited: after 10 rounds, the effects on 'reads a second' (only with silent and writes) and a read are "
-        "unresolved."
+        "limited: after 10 rounds, the effects on 'reads a second' (with silent and writes) and a read (with "
+        "every variant) are unresolved."
     )
 
 
@@ -196,7 +196,7 @@ def test_report_says_which_encryption_a_pooler_without_tls_on_both_sides_gives_u
 def test_summary_says_how_much_of_the_added_time_the_database_driver_takes() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
-    assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
+    assert reason == "37 ms of the 39.00 ms come from the application's driver; on the wire, 2.20 ms are added."
 
 
 def test_page_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:
