@@ -38,7 +38,7 @@ from costof.programs.target_database import choose_database_name
 
 @dataclass(frozen=True)
 class Place:
-    """What a server of a lab needs to start: its host, certificates, configuration, and facts about the workloads.
+    """The needs of a server of a lab at its start: host, certificates, configuration, and facts about the workloads.
 
     - `new_address` returns an unused address of the host that all clients can reach.
     - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
