@@ -23,7 +23,7 @@ RESULT = "result.json"
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 @answer_form_options
 def show(folder: Path, answer_form: AnswerForm) -> None:
-    """Print the answer of an earlier run."""
+    """Print the verdict, key figures and checks of an earlier run."""
     from costof.report import analyse
 
     ledger = Ledger.open(folder)
