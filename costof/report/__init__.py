@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from costof import format as fmt
-from costof.files import write_whole
+from costof.files import write_together
 from costof.report import markdown, terminal
 from costof.report.blocks import (
     TERMINAL,
@@ -251,8 +251,14 @@ def render_embedded(result: Result) -> str:
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
-    """Write `report.html` and `report.md` into an existing folder, and return their paths in this order."""
-    reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
-    for path, text in reports.items():
-        write_whole(path, text)
+    """Write `result.json`, `report.html` and `report.md` into an existing folder, and return their paths in this order.
+
+    If one of them cannot be written, all files of an earlier report stay as they are. Raises `OSError`.
+    """
+    reports = {
+        folder / "result.json": result.model_dump_json(indent=2) + "\n",
+        folder / "report.html": render_html(result),
+        folder / "report.md": render_markdown(result),
+    }
+    write_together(reports)
     return list(reports)
