@@ -203,8 +203,17 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
-    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
+    left_out = set(result.lost_hosts)
+    if result.sections.checks:
+        left_out |= {text for text in result.warnings if text.startswith(BUSY_BEFORE)}
+    others = [text for text in result.warnings if text not in left_out]
+    # A lost host comes first: from then on, the remaining hosts were loaded differently.
+    warnings = [
+        *map(fmt.capital, result.lost_hosts),
+        *warnings,
+        *(index.failure(arm) for arm in index.arms_in_error),
+        *map(fmt.capital, others),
+    ]
     figures = first_of_each_arm(brief.figures, MOST_FIGURES[shortness])
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
