@@ -25,7 +25,7 @@ same member in both."""
 
 @dataclass(frozen=True)
 class Lead:
-    """What a section changes in the sentences at the top of the report.
+    """The changes that a section makes to the sentences at the top of the report.
 
     - `leads`: the section's sentences begin the report, and all sentences about costs are details below them.
     - `reference`: the only arm whose costs are main sentences; None if all arms may have main sentences.

@@ -18,7 +18,7 @@ from costof.report.how_sure import Check, how_sure
 from costof.report.key_figures import CORES, KeyFigure, first_of_each_arm
 from costof.report.sections import section_spec
 from costof.report.sections.mitigations import SECTION as MITIGATIONS
-from costof.report.summary import summary
+from costof.report.summary import NO_MITIGATION, REDUCES_COST, summary
 from costof.report.verdict_sentence import verdict_figures, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
@@ -101,6 +101,21 @@ def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
     assert [end in wide for end in ends] == [True] * len(ends)
     assert not [end for end in ends if end in narrow]
     assert max(map(len, wide.splitlines())) <= 96
+
+
+@pytest.mark.parametrize(
+    ("mitigation", "is_shown"), [(f"{NO_MITIGATION}; to measure one, vary the pool.", False), ("a pool: −80 %.", True)]
+)
+def test_short_answer_that_is_too_long_names_a_mitigation_only_if_one_was_measured(
+    mitigation: str, is_shown: bool
+) -> None:
+    result = mongodb()
+    changes = {"mitigation": mitigation, "sure": "limited: a doubt."}
+    short = result.model_copy(update={"summary": result.summary.model_copy(update=changes)})
+    doubts = {"sure": f"limited: {'a doubt; ' * 200}"}
+    long = short.model_copy(update={"summary": short.summary.model_copy(update=doubts)})
+    assert REDUCES_COST in printed(short, 80, full=False)
+    assert (REDUCES_COST in printed(long, 80, full=False)) is is_shown
 
 
 def test_report_calls_its_certainty_limited_if_a_failed_check_affects_a_figure() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -59,8 +58,6 @@ NOISE_FLOOR_ORDER = 90
 #: If the effects on a metric have at most this many different verdicts, one sentence has a clause for each verdict.
 #: Otherwise each verdict has a separate sentence.
 MOST_CLAUSES = 2
-#: Matches the verb at the beginning of a clause, so that several clauses with the same verb can share it.
-VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
 class CostsSection(Section[None, None]):
@@ -275,7 +272,8 @@ def _clauses(line: Line) -> str:
     few = len(found) <= MOST_CLAUSES
     for verdict in found:
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
-        parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
+        clause = _clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1)
+        parts.append(" ".join(clause).rstrip())
         name = "it" if few else name
     if not few:
         return f". {fmt.capital(line.label)} ".join(parts)
@@ -285,41 +283,43 @@ def _clauses(line: Line) -> str:
 
 def _clause(
     metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str, *, with_places: bool = False
-) -> str:
-    """Return a clause about effects with the same verdict, such as "lowers 'queries a second' at lan by 12 %".
+) -> tuple[str, str]:
+    """Return the verb and the object of a clause about effects with the same verdict.
 
-    `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
+    For example ('lowers', "'queries a second' at lan by 12 %"). The object of 'makes no difference above 5 %' can be
+    ''. `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
     """
     named = name != "it"
     rate = metric.better == "higher"
     if verdict is Verdict.NO_DIFFERENCE:
-        return f"makes no difference above {fmt.share(metric.margin)}{f' to {name}' if named else ''}{_places(effects)}"
+        verb, places = f"makes no difference above {fmt.share(metric.margin)}", _places(effects)
+        return (f"{verb} to", f"{name}{places}") if named else (verb, places.lstrip())
     if verdict is Verdict.NO_COST:
-        return (
-            f"does not {'lower' if rate else 'raise'} {name} by more than {fmt.share(metric.margin)}{_places(effects)}"
+        return f"does not {'lower' if rate else 'raise'}", (
+            f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
     has_places = with_places or any(arm.at for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED and has_places:
         parts = [f"of {_amount(metric, effect)} {_place(arm)}{_why_unresolved(effect)}" for arm, effect in effects]
-        return f"has an unresolved effect{f' on {name}' if named else ''} {fmt.listed(parts)}"
+        return "has an unresolved effect", f"{f'on {name} ' if named else ''}{fmt.listed(parts)}"
     if verdict is Verdict.UNRESOLVED:
         effect = effects[0][1]
-        return f"has an unresolved effect of {_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
+        return "has an unresolved effect of", f"{_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
+    less, more = fmt.verbs(metric.unit)
     if has_places:
-        less, more = fmt.verbs(metric.unit)
         verb = less if rate == (verdict is Verdict.COSTS) else more
-        return f"{verb} {name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
+        return verb, f"{name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
-        return f"lowers {name} by {amount}" if rate else f"adds {amount} to {name}"
-    return f"{'raises' if rate else fmt.verbs(metric.unit).less} {name} by {amount}"
+        return ("lowers", f"{name} by {amount}") if rate else ("adds", f"{amount} to {name}")
+    return "raises" if rate else less, f"{name} by {amount}"
 
 
 def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
     """Return what an arm costs as a predicate, such as "adds 0.5 ms [0.4, 0.6] (+86 %) to 'query' on the wire"."""
     arm = index.arm(effect.arm)
     assert arm is not None
-    return _clause(metric, Verdict.COSTS, [(arm, effect)], index.metric_in_view(metric.name))
+    return " ".join(_clause(metric, Verdict.COSTS, [(arm, effect)], index.metric_in_view(metric.name)))
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
@@ -392,7 +392,7 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
         ]
-        clauses: dict[bool, list[str]] = {False: [], True: []}
+        clauses: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
         for line in lines:
             verdict = line.effects[0][1].verdict
             clause = _clause(line.metric, verdict, line.effects, f"'{line.metric.label}'")
@@ -401,18 +401,11 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             fmt.capital(f"{words}, {text}" if unresolved and words else f"{text} {words}".rstrip())
             for unresolved, each in clauses.items()
             if each
-            for text in [f"{arm.label} {_with_each_verb_once(each)}"]
+            for text in [f"{arm.label} {predicate(each, subjects=1)}"]
         ]
         if parts:
             texts.append(f"{'. '.join(parts)}.{''.join(map(_noise, lines))}")
     return texts
-
-
-def _with_each_verb_once(clauses: list[str]) -> str:
-    """Return clauses as text that names each verb once, such as "adds 1 ms to 'a' and 2 ms to 'b', and lowers 'c'"."""
-    matches = [(VERB.match(clause), clause) for clause in clauses]
-    pairs = [(match[0].rstrip(), clause[match.end() :]) if match else (clause, "") for match, clause in matches]
-    return predicate(pairs, subjects=1)
 
 
 TITLES = {
