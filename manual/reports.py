@@ -1,4 +1,4 @@
-"""The stored runs: one run of each study's quick profile. The study's page quotes the run's short answer.
+"""The stored runs (`manual/kept.py`): their ledgers, their reports, and the pages that quote their short answers.
 
 Runs are stored as ledgers (raw results) and not as reports. A report's HTML changes with every change of its layout,
 but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current
@@ -25,41 +25,48 @@ from costof.results.ledger import PLAN, SLICES, Ledger
 from costof.results.run import Run, read_run
 from costof.study.library import load_study
 from costof.study.plan import WITHOUT_IDLE_CONNECTIONS
-from manual.answers import EMBEDDED, answer
+from manual.answers import EMBEDDED, answer, answer_beyond_study
+from manual.kept import KEPT, of_studies
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
+#: The folder with the archives of ledgers. Each archive contains a folder with the name of its run.
 RUNS = DOCS / "runs"
-#: Additional options of the command. The quick profile of this study needs more time on a slow machine.
-EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 #: The number of idle connections with which the memory of a connection is measured.
 IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches text that a page quotes from a run, including the marks around it. After the mark `run` there is a command
-#: with its output, and after `answer` the answer of a study's page.
+#: with its output, and after `answer` the answer to the run's question. A name in the mark is that of a kept run.
 QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(result: Result) -> str:
     """Return the command with which a stored run was measured."""
     memory = result.sections.memory
-    return _command(result.study, memory.planned if memory is not None else 0)
+    return _command(result.run, memory.planned if memory is not None else 0)
 
 
-def _command(study: str, idle_connections: int) -> str:
-    memory = f" --memory {idle_connections}" if idle_connections else ""
-    return f"costof run {study} --profile quick{EXTRA_OPTIONS.get(study, '')}{memory}"
+def _command(name: str, idle_connections: int) -> str:
+    run = KEPT[name]
+    memory = f"--memory {idle_connections}" if idle_connections else ""
+    return " ".join(filter(None, ["costof run", run.study, "--profile quick", run.options, memory]))
 
 
-def measure(study: str) -> None:
-    """Run a study, and replace its stored ledger. Raises `CalledProcessError`."""
-    has_idle_connections = load_study(study).service.kind not in WITHOUT_IDLE_CONNECTIONS
-    program, *arguments = _command(study, IDLE_CONNECTIONS if has_idle_connections else 0).split()
+def measure(name: str) -> None:
+    """Repeat a kept run, and replace its stored ledger. Raises `CalledProcessError`.
+
+    Programs that the run needs are fetched first. A study's own run also measures the memory of idle connections.
+    """
+    run = KEPT[name]
+    measures_memory = run.is_of_study and load_study(run.study).service.kind not in WITHOUT_IDLE_CONNECTIONS
+    program, *arguments = _command(name, IDLE_CONNECTIONS if measures_memory else 0).split()
+    costof = Path(sys.executable).with_name(program)
+    if run.fetches:
+        subprocess.run([costof, "fetch", *run.fetches.split()], check=True)
     with tempfile.TemporaryDirectory() as parent:
-        folder = Path(parent, study)
-        subprocess.run([Path(sys.executable).with_name(program), *arguments, "--out", folder], check=True)
+        folder = Path(parent, name)
+        subprocess.run([costof, *arguments, "--out", folder], check=True)
         store(folder, RUNS, PLAN, SLICES)
 
 
@@ -82,26 +89,27 @@ class StoredRun:
 
 
 def stored_runs() -> dict[str, StoredRun]:
+    """Return all stored runs by name."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
         ledgers = {folder.name: Ledger.open(folder) for folder in sorted(Path(parent).iterdir())}
-        return {study: StoredRun(read_run(ledger), analyse(ledger)) for study, ledger in ledgers.items()}
+        return {name: StoredRun(read_run(ledger), analyse(ledger)) for name, ledger in ledgers.items()}
 
 
 def results() -> dict[str, Result]:
-    return {study: stored.result for study, stored in stored_runs().items()}
+    return {name: stored.result for name, stored in stored_runs().items()}
 
 
 def write_pages(results: dict[str, Result], folder: Path) -> None:
-    """Write two HTML files for each study: the whole report, and only its key figures, picture and calculator.
+    """Write two HTML files for each run: the whole report, and only its key figures, picture and calculator.
 
-    The page of the study shows the second file in an iframe.
+    The page that quotes the run shows the second file in an iframe.
     """
     folder.mkdir(exist_ok=True)
-    for study, result in results.items():
-        (folder / f"{study}.html").write_text(render_html(result))
-        (folder / EMBEDDED.format(study=study)).write_text(render_embedded(result))
+    for name, result in results.items():
+        (folder / f"{name}.html").write_text(render_html(result))
+        (folder / EMBEDDED.format(run=name)).write_text(render_embedded(result))
 
 
 def pages_that_quote() -> list[Path]:
@@ -112,22 +120,26 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
     """Return a page's text with current quotes of its runs. Without a stored run, only the command is quoted."""
 
     def quote(match: re.Match[str]) -> str:
-        start, kind, study, end = match.groups()
-        if study not in results:
-            return start + (_console(_command(study, 0)) if kind == "run" else "") + end
-        quoted = answer(results[study], results) if kind == "answer" else _printed(study, results[study])
-        return start + quoted + end
+        start, kind, name, end = match.groups()
+        if name not in results:
+            return start + (_console(name, _command(name, 0)) if kind == "run" else "") + end
+        if kind == "run":
+            return start + _printed(name, results[name]) + end
+        if not KEPT[name].is_of_study:
+            return start + answer_beyond_study(results[name]) + end
+        return start + answer(results[name], of_studies(results)) + end
 
     return QUOTED.sub(quote, text)
 
 
-def _printed(study: str, result: Result) -> str:
-    """Return the command of a study's run, and the short answer that it prints on a terminal."""
+def _printed(name: str, result: Result) -> str:
+    """Return the command of a run, and the short answer that it prints on a terminal."""
     text = io.StringIO()
-    render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / study)
+    render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / name)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
-    return f"{_console(command(result))}\n```text\n{answer}\n```\n"
+    return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"
 
 
-def _console(line: str) -> str:
-    return f"```console\n$ {line}\n```\n"
+def _console(name: str, line: str) -> str:
+    fetch = f"$ costof fetch {KEPT[name].fetches}\n" if KEPT[name].fetches else ""
+    return f"```console\n{fetch}$ {line}\n```\n"
