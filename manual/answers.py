@@ -22,7 +22,7 @@ from manual import claims, glance, own_servers
 
 #: The file with a report's figures, picture and calculator, which the page shows in an iframe.
 EMBEDDED = "{run}-embedded.html"
-FRAME = '<div class="answer"><iframe src="{source}" title="Figures, picture and calculator"></iframe></div>'
+FRAME = '<div class="answer"><iframe src="{source}" title="{title}"></iframe></div>'
 #: The last paragraph of an answer.
 MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
@@ -44,7 +44,9 @@ NO_MITIGATION = (
 def answer(result: Result, results: Mapping[str, Result]) -> str:
     """Return the answer in Markdown. `results` has all studies' results, for links to studies of the same server."""
     parts = {part.name: part for part in document(result).parts}
-    frame = FRAME.format(source=f"../reports/{EMBEDDED.format(run=result.run)}")
+    frame = FRAME.format(
+        source=f"../reports/{EMBEDDED.format(run=result.run)}", title="Figures, picture and calculator"
+    )
     texts = [
         f"> **{escape(result.summary.verdict)}**",
         "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
@@ -69,7 +71,7 @@ def answer_beyond_study(result: Result) -> str:
     texts = [
         f"> **{escape(result.summary.verdict)}**",
         "\n".join([*why, *glance.intervals(result)]),
-        FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}"),
+        FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}", title="Figures and picture"),
         *(text for name in CHANGES if name in parts for text in render_blocks([*parts[name].select(Medium.MARKDOWN)])),
         *_evidence(result),
         MORE_BEYOND_STUDY.format(run=result.run, study=result.study),

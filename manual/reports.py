@@ -104,12 +104,16 @@ def results() -> dict[str, Result]:
 def write_pages(results: dict[str, Result], folder: Path) -> None:
     """Write two HTML files for each run: the whole report, and only its key figures, picture and calculator.
 
-    The page that quotes the run shows the second file in an iframe.
+    The page that quotes the run shows the second file in an iframe. The calculator is about the study's protection, so
+    the second file of a run of another question has none.
     """
     folder.mkdir(exist_ok=True)
     for name, result in results.items():
         (folder / f"{name}.html").write_text(render_html(result))
-        (folder / EMBEDDED.format(run=name)).write_text(render_embedded(result))
+        shown = result
+        if not KEPT[name].is_of_study:
+            shown = result.model_copy(update={"sections": result.sections.model_copy(update={"cost_model": None})})
+        (folder / EMBEDDED.format(run=name)).write_text(render_embedded(shown))
 
 
 def pages_that_quote() -> list[Path]:
