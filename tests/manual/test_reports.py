@@ -14,10 +14,11 @@ from costof.report.result import Result
 from costof.studies import study_names
 from costof.study.library import load_study
 from manual.__main__ import PICTURE, PICTURED
+from manual.answers import EMBEDDED
 from manual.glance import overview
-from manual.kept import KEPT, of_studies
+from manual.kept import KEPT, UPGRADES, of_studies
 from manual.picture import picture
-from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes
+from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes, write_pages
 
 
 @cache
@@ -54,6 +55,13 @@ def test_run_of_another_question_is_quoted_on_its_page_and_on_the_first_page_bel
         verdict = escape(kept()[run.name].summary.verdict).replace(NBSP, " ")
         assert f"> **{verdict}**" in section
         assert f"- **[{run.question}]({run.page}#{run.name})** {verdict}" in overview([kept()[run.name]])
+
+
+def test_frame_of_another_question_has_no_calculator_of_the_protection(tmp_path: Path) -> None:
+    name = UPGRADES[0].name
+    write_pages({name: kept()[name]}, tmp_path)
+    assert "Computed for your load" in (tmp_path / f"{name}.html").read_text()
+    assert "Computed for your load" not in (tmp_path / EMBEDDED.format(run=name)).read_text()
 
 
 def test_costs_of_studies_come_from_their_own_runs_alone() -> None:

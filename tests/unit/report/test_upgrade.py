@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from costof.format import NBSP, without_intervals
+from costof.report import document
+from costof.report.blocks import Interactive
 from costof.report.result import Result
 from costof.report.sections.upgrade import Upgrade, version_pairs
 from costof.statistics.estimate import Verdict
@@ -93,6 +95,12 @@ def test_reason_of_a_faster_upgrade_is_the_round_trip_that_it_saves() -> None:
     assert result.summary.why.replace(NBSP, " ") == (
         "A new connection with TLS 1.3 (rsa-2048) needs 1 fewer round trip and 500 B less data on PostgreSQL 18."
     )
+
+
+def test_calculator_does_not_offer_versions_as_distances(result: Result) -> None:
+    blocks = [block for part in document(result).parts for block in part.blocks]
+    form = next(block for block in blocks if isinstance(block, Interactive))
+    assert form.presets.values == {}
 
 
 def test_change_to_anything_but_a_later_release_is_not_called_an_upgrade() -> None:

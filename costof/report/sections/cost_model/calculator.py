@@ -301,7 +301,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     ]  # fmt: skip
     if not has_connections(model):
         fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
-    # Contexts may differ in other things than their distance, such as the server's version. Each distance is one preset.
+    # Contexts may differ in more than their distance, such as the server's version. Each distance is one preset.
     names: dict[str, str] = {}
     for context, ms in distances(index, model):
         names.setdefault(f"{round(ms, 3):g}", context or fmt.milliseconds(ms))
