@@ -10,6 +10,7 @@ import pytest
 from costof.format import NBSP, without_intervals
 from costof.report import document
 from costof.report.blocks import Interactive
+from costof.report.how_sure import Check
 from costof.report.result import Result
 from costof.report.sections.upgrade import Upgrade, version_pairs
 from costof.statistics.estimate import Verdict
@@ -95,6 +96,14 @@ def test_reason_of_a_faster_upgrade_is_the_round_trip_that_it_saves() -> None:
     assert result.summary.why.replace(NBSP, " ") == (
         "A new connection with TLS 1.3 (rsa-2048) needs 1 fewer round trip and 500 B less data on PostgreSQL 18."
     )
+
+
+def test_failed_check_of_one_version_makes_the_figures_of_the_upgrade_less_sure(result: Result) -> None:
+    figures = result.summary.figures
+    failed = Check(
+        passed=False, label="load", doubt="it was the limit", metrics=[QUERY], arms=["tls@server_version-18"]
+    )
+    assert {(figure.name, figure.arm) for figure in failed.affected(figures)} == {(QUERY, "tls@server_version-18")}
 
 
 def test_calculator_does_not_offer_versions_as_distances(result: Result) -> None:
