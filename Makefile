@@ -92,7 +92,7 @@ $(BIN)/zensical: pyproject.toml constraints.txt | setup
 	@touch $@
 
 # Runs the studies' quick profiles (a quarter of an hour on an idle machine), keeps their ledgers in docs/runs, and updates the
-# pages that quote them. STUDY=redis-tls: only that study. PUBLISHED=1: instead runs the five studies of docs/published.md in the
+# pages that quote them. STUDY=redis-tls: only that study; STUDY=postgres-upgrade: a run of another question (manual/kept.py). PUBLISHED=1: instead runs the five studies of docs/published.md in the
 # published size, which takes hours and continues after an interruption.
 docs-reports: setup
 	@$(BIN)/python -m manual measure $(STUDY) $(if $(PUBLISHED),--profile published)

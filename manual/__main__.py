@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from costof.report.result import Result
 from costof.studies import study_names
 from manual import commands, costs, files, glance, processors, published, published_runs, reports, studies
+from manual.kept import KEPT, UPGRADES, of_studies
 from manual.llms import configuration, llms_text, navigation
 from manual.picture import picture
 
@@ -56,13 +57,13 @@ def pages() -> None:
         (REFERENCE / f"{name}.md").write_text(text)
     SCHEMA.write_text(json.dumps(files.outputs_schema(), indent=1))
     runs = reports.stored_runs()
-    INDEX.write_text(index([runs[name].result for name in studies_in_navigation() if name in runs]))
-    COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
-    PROCESSORS.write_text(
-        processors.page(reports.results(reports.FORMER), {study: stored.result for study, stored in runs.items()})
-    )
+    shown = [*studies_in_navigation(), *(run.name for run in UPGRADES)]
+    INDEX.write_text(index([runs[name].result for name in shown if name in runs]))
+    COSTS.write_text(costs.page(of_studies(runs), study_names(), datetime.now(UTC).date()))
+    here = {name: stored.result for name, stored in of_studies(runs).items()}
+    PROCESSORS.write_text(processors.page(reports.results(reports.FORMER), here))
     PUBLISHED.write_text(published.page(published_runs.stored()))
-    reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
+    reports.write_pages({name: stored.result for name, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
     YAML(typ="safe").dump(configuration(), SITE)
 
@@ -81,22 +82,26 @@ def formulas() -> None:
 
 
 @main.command()
-@click.argument("names", nargs=-1, type=click.Choice(study_names()))
+@click.argument("names", nargs=-1, type=click.Choice(list(KEPT)))
 @click.option("--profile", type=click.Choice(["quick", published_runs.PROFILE]), default="quick", show_default=True)
 def measure(names: tuple[str, ...], profile: str) -> None:
-    """Run the quick profile of all studies, or of NAMES. Store the runs, and write their answers into the pages.
+    """Repeat all kept runs, or those of NAMES. Store the runs, and write their answers into the pages.
+
+    A study's own run has its name. The others, such as postgres-upgrade, are listed in manual/kept.py.
 
     With --profile published, run the five studies of docs/published.md instead, at the scale of the published
     measurements. This takes hours; Ctrl-C ends it, and the same command continues it.
     """
     if profile == published_runs.PROFILE:
+        if beyond := [name for name in names if not KEPT[name].is_of_study]:
+            raise click.BadParameter(f"only a study has the profile {profile}, but not {', '.join(beyond)}")
         for name in names or published.STUDIES:
             archive = published_runs.measure(name)
             if archive is None:
                 raise click.ClickException(f"the run of {name} is not complete; the same command continues it")
             click.echo(f"{name}: {archive}")
         return
-    for name in names or study_names():
+    for name in names or KEPT:
         reports.measure(name)
     quote_runs()
 

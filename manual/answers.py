@@ -1,4 +1,4 @@
-"""Writes the answer to a study's question, for the study's page on the site.
+"""Writes the answer to a run's question, for a page of the site: a study's page, or another one.
 
 The answer has these parts: a sentence with a few lines below it, a frame with picture and calculator, mitigations,
 published figures, and evidence.
@@ -20,13 +20,21 @@ from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims, glance, own_servers
 
-#: The file with a report's figures, picture and calculator, which the study's page shows in an iframe.
-EMBEDDED = "{study}-embedded.html"
+#: The file with a report's figures, picture and calculator, which the page shows in an iframe.
+EMBEDDED = "{run}-embedded.html"
+FRAME = '<div class="answer"><iframe src="{source}" title="{title}"></iframe></div>'
 #: The last paragraph of an answer.
 MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
     "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
 )
+#: The last paragraph of the answer of a run that is not the study's own.
+MORE_BEYOND_STUDY = (
+    "[The whole report](reports/{run}.html) of this run, [its raw results](runs/{run}.tar.xz), and the "
+    "[study](studies/{study}.md) with its [other settings](reference/studies.md#{study})."
+)
+#: The parts of the report with what such a run compares, metric by metric.
+CHANGES = ("upgrade",)
 NO_MITIGATION = (
     "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "
     "in a single setting."
@@ -36,11 +44,13 @@ NO_MITIGATION = (
 def answer(result: Result, results: Mapping[str, Result]) -> str:
     """Return the answer in Markdown. `results` has all studies' results, for links to studies of the same server."""
     parts = {part.name: part for part in document(result).parts}
-    frame = f"../reports/{EMBEDDED.format(study=result.study)}"
+    frame = FRAME.format(
+        source=f"../reports/{EMBEDDED.format(run=result.run)}", title="Figures, picture and calculator"
+    )
     texts = [
         f"> **{escape(result.summary.verdict)}**",
         "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
-        f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
+        frame,
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
     ]
@@ -48,6 +58,24 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
         texts += [f"## {claims.TITLE}", *published]
     texts += ["## Evidence", *_evidence(result), *_same_server(result, results)]
     texts.append(MORE.format(study=result.study))
+    return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
+
+
+def answer_beyond_study(result: Result) -> str:
+    """Return the answer of a run that is not the study's own, in Markdown, for a page in `docs/` itself.
+
+    It has no mitigations, published figures or other studies: these are about the study's own question.
+    """
+    parts = {part.name: part for part in document(result).parts}
+    why = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
+    texts = [
+        f"> **{escape(result.summary.verdict)}**",
+        "\n".join([*why, *glance.intervals(result)]),
+        FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}", title="Figures and picture"),
+        *(text for name in CHANGES if name in parts for text in render_blocks([*parts[name].select(Medium.MARKDOWN)])),
+        *_evidence(result),
+        MORE_BEYOND_STUDY.format(run=result.run, study=result.study),
+    ]
     return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
 
 

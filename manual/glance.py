@@ -19,6 +19,7 @@ from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
+from manual.kept import KEPT
 
 HEAD = """## What each protection costs
 
@@ -76,9 +77,16 @@ def intervals(result: Result) -> Iterator[str]:
 
 
 def overview(results: Sequence[Result]) -> str:
-    """Return the list of all questions for the first page, in Markdown: each with its answer in short."""
+    """Return the list of all questions for the first page, in Markdown: each with its answer in short.
+
+    `results` are those of studies' own runs and of other kept runs.
+    """
     items = []
     for result in results:
+        kept = KEPT.get(result.run)
+        if kept is not None and not kept.is_of_study:
+            items.append(f"- **[{escape(kept.question)}]({kept.page}#{kept.name})** {escape(cost(result))}")
+            continue
         page = f"studies/{result.study}.md"
         texts = [escape(cost(result)), escape(helps(result))]
         if published := claims.summary(result):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, NO_MITIGATION, REDUCES_COST, ROUNDS, summary
 from costof.results.core import build_core
-from costof.results.index import Index
+from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
@@ -69,23 +69,30 @@ def analyse(ledger: Ledger) -> Result:
 
 def build_result(core: Core, sections: Sections) -> Result:
     """Return the result of a run, with its answer and summary, made from the core result and the sections' data."""
-    leads = [section.lead(Index(core), data) for section, data in _present(sections)]
-    answer = _answer(Index(core, leads), sections)
-    index = Index(core, leads, answer)
-    present = [] if too_few_rounds(core) else _present(sections)
+    leads = {section.name: section.lead(Index(core), data) for section, data in _present(sections)}
+    answer = _answer(Index(core, [*leads.values()]), sections, leads)
+    index = Index(core, [*leads.values()], answer)
+    present = [] if too_few_rounds(core) else [*_present(sections)]
+    if index.summary_is_filled:
+        present = [(section, data) for section, data in present if leads[section.name].fills_summary]
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     brief = summary(index, figures)
     sure = how_sure(index, brief.figures, sections.checks or [])
     return Result(**dict(core), answer=answer, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 
-def _answer(index: Index, sections: Sections) -> list[Sentence]:
-    """Return the sentences of all sections.
+def _answer(index: Index, sections: Sections, leads: Mapping[str, Lead]) -> list[Sentence]:
+    """Return the sentences of all sections, without the reasons of sections that another keeps out of the summary.
 
     If the run has too few rounds for a verdict, return only three kinds of sentences: warnings, sentences about
     overloaded arms, and a sentence that says why there is no answer.
     """
-    answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
+    answers = [
+        sentence
+        for section, data in _present(sections)
+        for sentence in section.answer(index, data)
+        if sentence.kind != "why" or leads[section.name].fills_summary or not index.summary_is_filled
+    ]
     if (too_few := too_few_rounds(index.core)) is None:
         return answers
     kept = [sentence for sentence in answers if sentence.kind in ("leading_warning", "warning", "verdict")]

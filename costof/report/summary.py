@@ -82,6 +82,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
+    filled = index.summary_is_filled
     # The first warning is the most serious one. Further warnings would leave no room for the figures.
     first = [sentence.text for sentence in index.sentences("leading_warning")][:1]
     verdict = fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown)
@@ -92,8 +93,8 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=" ".join(filter(None, [_first(index, "why"), _driver(shown)])),
         room=_first(index, "room"),
-        mitigation=_mitigation(index, shown),
-        break_even=_first(index, "break_even"),
+        mitigation="" if filled else _mitigation(index, shown),
+        break_even="" if filled else _first(index, "break_even"),
     )
 
 

@@ -29,10 +29,12 @@ class Lead:
 
     - `leads`: the section's sentences begin the report, and all sentences about costs are details below them.
     - `reference`: the only arm whose costs are main sentences; None if all arms may have main sentences.
+    - `fills_summary`: the summary has only the section's figures and reasons, because they answer what the run asks.
     """
 
     leads: bool = False
     reference: str | None = None
+    fills_summary: bool = False
     without: frozenset[str] = frozenset()
     """Arms that the sentences leave out because they are not protections, such as an arm without the gateway."""
     follow: frozenset[tuple[str, str]] = frozenset()
@@ -119,6 +121,11 @@ class Index:
     def reference(self) -> str | None:
         """Return the only arm whose costs are main sentences of the report; None if no section chooses such an arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
+
+    @property
+    def summary_is_filled(self) -> bool:
+        """Return whether one section fills the summary (`Lead.fills_summary`)."""
+        return any(lead.fills_summary for lead in self.leads)
 
     @property
     def computed_away(self) -> bool:

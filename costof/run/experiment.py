@@ -62,7 +62,7 @@ def run(
     Returns None in this case. Otherwise returns the state from which the next start of the servers (--restarts)
     continues. Raises `CostofError` if there are no results, because the service cannot start or no arm can run.
     """
-    if not plan.protected and not plan.is_alone:
+    if not plan.protected and not plan.is_alone and not plan.compares_controls:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or StartingPoint()

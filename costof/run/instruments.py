@@ -238,7 +238,7 @@ class Instruments:
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
         stopped = [errors[name] for name in protected if name in errors]
-        none_protected = len(stopped) == len(protected)
+        none_protected = bool(protected) and len(stopped) == len(protected)
         fixable = any(error.error_class in USER_FIXABLE for error in stopped)
         if len(errors) == len(self.plan.arms) or (none_protected and (self.plan.protection_chosen or fixable)):
             causes = stopped if none_protected else list(errors.values())

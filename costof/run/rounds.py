@@ -93,11 +93,10 @@ class State:
     def comparable(self) -> bool:
         """True if at least one arm with the protection can run, and its control can too.
 
-        If not, further rounds could not show a cost. In a run with only a control, the value says whether the control
-        can run.
+        If not, further rounds could not show a cost. In a run with only controls, the value says whether one can run.
         """
         able = {arm.name for arm in self.instruments.able}
-        if self.plan.is_alone:
+        if not self.plan.protected:
             return bool(able)
         return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
 

@@ -154,6 +154,15 @@ class Plan(Model):
         return [arm for arm in self.arms if not arm.control and not arm.replicate]
 
     @property
+    def compares_controls(self) -> bool:
+        """True if the run has several levels of the factor whose levels the report compares on every arm.
+
+        The study's file names this factor in `[sections.upgrade]`. Such a run has an answer without a protected arm.
+        """
+        factor = self.study.sections.get("upgrade", {}).get("factor", "")
+        return len({arm.levels.get(factor) for arm in self.controls}) > 1
+
+    @property
     def is_alone(self) -> bool:
         """True if the run has only the control and its copy, for example if the user measures a single command."""
         return all(len(factor.levels) == 1 for factor in self.study.factors.values())

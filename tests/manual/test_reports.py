@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from costof.format import NBSP
+from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.studies import study_names
 from costof.study.library import load_study
 from manual.__main__ import PICTURE, PICTURED
+from manual.answers import EMBEDDED
+from manual.glance import overview
+from manual.kept import KEPT, UPGRADES, of_studies
 from manual.picture import picture
-from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes
+from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes, write_pages
 
 
 @cache
@@ -21,8 +26,9 @@ def kept() -> dict[str, Result]:
     return results()
 
 
-def test_each_study_has_a_published_run_that_is_complete() -> None:
-    assert sorted(kept()) == study_names()
+def test_each_study_and_each_listed_question_has_a_published_run_that_is_complete() -> None:
+    assert set(kept()) == set(KEPT) > set(study_names())
+    assert {name: result.study for name, result in kept().items()} == {name: run.study for name, run in KEPT.items()}
     assert [name for name, result in kept().items() if result.partial] == []
 
 
@@ -36,6 +42,30 @@ def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> 
     assert sorted(pages) == study_names()
     quoted = {name: [(kind, study) for _, kind, study, _ in QUOTED.findall(text)] for name, text in pages.items()}
     assert quoted == {name: [("answer", name), ("run", name)] for name in study_names()}
+
+
+def test_run_of_another_question_is_quoted_on_its_page_and_on_the_first_page_below_its_question() -> None:
+    for run in (each for each in KEPT.values() if not each.is_of_study):
+        page = (DOCS / run.page).read_text()
+        section = page.partition(f"## {run.question} {{#{run.name}}}\n")[2]
+        assert [(kind, name) for _, kind, name, _ in QUOTED.findall(section)][:2] == [
+            ("answer", run.name),
+            ("run", run.name),
+        ]
+        verdict = escape(kept()[run.name].summary.verdict).replace(NBSP, " ")
+        assert f"> **{verdict}**" in section
+        assert f"- **[{run.question}]({run.page}#{run.name})** {verdict}" in overview([kept()[run.name]])
+
+
+def test_frame_of_another_question_has_no_calculator_of_the_protection(tmp_path: Path) -> None:
+    name = UPGRADES[0].name
+    write_pages({name: kept()[name]}, tmp_path)
+    assert "Computed for your load" in (tmp_path / f"{name}.html").read_text()
+    assert "Computed for your load" not in (tmp_path / EMBEDDED.format(run=name)).read_text()
+
+
+def test_costs_of_studies_come_from_their_own_runs_alone() -> None:
+    assert sorted(of_studies(kept())) == study_names()
 
 
 def test_title_of_each_study_page_is_the_question_of_the_study() -> None:

@@ -10,9 +10,11 @@ import pytest
 
 from costof.lab.download import FetchError
 from costof.programs.server import fetchable_releases
+from costof.report.result import Result
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.small_plans import plan_of
 
@@ -78,6 +80,17 @@ def test_tunnel_of_an_arm_leads_to_the_mariadb_version_of_the_arm() -> None:
         for arm in plan.arms:
             assert lab.collect_evidence(arm, "start")["version"].startswith(arm.levels["server_version"])
             assert counted(lab, engines, arm) >= 20
+
+
+def test_run_of_two_versions_without_tls_answers_what_the_upgrade_costs(tmp_path: Path) -> None:
+    """Its arms are all controls, each on another version, so that the upgrade is the only comparison."""
+    fetched("postgres@15", "postgres@18")
+    settings = ("--set", "server_version=15,18", "--set", "transport=plain", "--set", "records=100")
+    done = costof("run", "postgres-tls", "--profile", "quick", *settings, "--rounds", "5", "--json", cwd=tmp_path)
+    assert done.status == 0, done.err
+    summary = Result.model_validate_json(done.out).summary
+    assert summary.verdict.startswith("An upgrade from PostgreSQL 15 to 18 (plain) ")
+    assert len(summary.figures) > 1
 
 
 def test_folder_of_a_users_own_build_can_be_a_server_version(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ affects all versions alike.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
@@ -14,10 +15,11 @@ from pydantic import Field
 from costof import format as fmt
 from costof.format import Text
 from costof.model import Model
-from costof.report.blocks import Block, Paragraph, Table
+from costof.report.blocks import Block, Paragraph, Part, Table
 from costof.report.key_figures import KeyFigure
 from costof.report.sections import Section, sentences
-from costof.results.index import Index, in_view
+from costof.report.verdict_sentence import verdict_sentence
+from costof.results.index import VIEWS, Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
@@ -29,6 +31,14 @@ METHOD = (
     "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets contain the 95 % "
     "confidence interval. The verdicts are corrected together for the number of rows."
 )
+#: The position of the section's part on the page, before the costs of protections (`costs`).
+PLACE = 19
+#: The reasons of a change mention round trips and bytes if an operation has at least this many more or fewer.
+LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
+#: If at most this many arms are compared, the verdict has a sentence for each, with this many figures.
+MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
+#: Matches a release's number, such as 18 or 10.11, but not the path of a build.
+RELEASE = re.compile(r"\d+(\.\d+)*")
 
 
 class Spec(Model):
@@ -67,7 +77,8 @@ class Upgrade(Model):
 
 
 class UpgradeSection(Section[Spec, Upgrade]):
-    name, title, order = "upgrade", "What the other version costs", 24
+    # A run of several versions asks about the upgrade, so its sentences come before those of all other sections.
+    name, title, order = "upgrade", "What the other version costs", -2
     spec, data = Spec, Upgrade
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Upgrade | None:
@@ -81,6 +92,9 @@ class UpgradeSection(Section[Spec, Upgrade]):
         versions = {arm.name: factor.phrase(arm.levels[spec.factor]) for pair in pairs for arm in pair}
         return Upgrade(factor=spec.factor, versions=versions, changes=changes)
 
+    def lead(self, index: Index, data: Upgrade) -> Lead:
+        return Lead(leads=True, fills_summary=True)
+
     def answer(self, index: Index, data: Upgrade) -> list[Sentence]:
         headline = {metric.name for metric in index.headline_metrics}
         afters = dict.fromkeys(change.after for change in data.changes)
@@ -89,7 +103,13 @@ class UpgradeSection(Section[Spec, Upgrade]):
             changes = [each for each in data.changes if each.after == arm and each.metric in headline]
             if changes:
                 texts.append(_sentence(index, data.versions, changes))
-        return sentences("answer", texts)
+        reasons = dict.fromkeys(text for each in data.changes if (text := _reason(index, data.versions, each)))
+        why = " ".join(reasons)
+        return [
+            *sentences("answer", texts),
+            *sentences("verdict", _verdicts(self.key_figures(index, data))),
+            *sentences("why", [why] if why else []),
+        ]
 
     def key_figures(self, index: Index, data: Upgrade) -> list[KeyFigure]:
         """Return the changes in headline metrics, those on the wire first."""
@@ -101,6 +121,9 @@ class UpgradeSection(Section[Spec, Upgrade]):
             for metric in metrics
             if (change := by_key.get((after, metric.name))) is not None
         ]
+
+    def parts(self, index: Index, data: Upgrade) -> list[Part]:
+        return [Part(self.name, self.title, [*self.blocks(index, data)], order=PLACE)]
 
     def blocks(self, index: Index, data: Upgrade) -> Iterator[Block]:
         for pair in dict.fromkeys((each.before, each.after) for each in data.changes):
@@ -118,7 +141,7 @@ class UpgradeSection(Section[Spec, Upgrade]):
                 for metric in (index.metrics[each.metric],)
             ]
             head = ["", before, after, "change", "verdict"]
-            yield Table.of(head, rows, title=f"{index.label(pair[0])}: {after} instead of {before}", texts=(0, 4))
+            yield Table.of(head, rows, title=fmt.capital(_subject(index, data.versions, *pair)), texts=(0, 4))
         yield Paragraph(METHOD.format(unit=index.unit), "note")
 
 
@@ -186,9 +209,8 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
     """Return the sentence about the changes of one arm.
 
-    For example: "PostgreSQL 18 instead of PostgreSQL 15 (plain) changes 'connect' by +6 % [4, 8]."
+    For example: "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]."
     """
-    before, after = versions[changes[0].before], versions[changes[0].after]
     changed = [
         f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
         for each in changes
@@ -203,36 +225,100 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
         if same := [each for each in changes if each.verdict is verdict]:
             margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
             clauses.append(f"{words.format(margin)} {fmt.listed([_metric(index, each) for each in same])}")
-    label = index.label(changes[0].after)
+    subject = _subject(index, versions, changes[0].before, changes[0].after)
     *first, last = clauses
     text = f"{', '.join(first)}, and {last}" if first else last
-    return f"{fmt.capital(after)} instead of {before} ({label}) {text}."
+    return f"{fmt.capital(subject)} {text}."
+
+
+def _verdicts(figures: Sequence[KeyFigure]) -> list[str]:
+    """Return a sentence for each arm with its first figures, such as a new connection and an operation.
+
+    Return [] if there are many arms. The summary's own sentence then has one figure of each.
+    """
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    if not 1 < len(by_arm) <= MOST_VERDICTS:
+        return []
+    return [verdict_sentence(group[:FIGURES_IN_VERDICT]) for group in by_arm.values()]
+
+
+def _subject(index: Index, versions: Mapping[str, str], before: str, after: str) -> str:
+    """Return the change between two arms as the subject of a sentence: 'an upgrade from PostgreSQL 15 to 18 (plain)'.
+
+    If the second version is not a later release of the same program, return text such as 'PostgreSQL 15 instead of
+    PostgreSQL 18 (plain)'.
+    """
+    old, new, arm = versions[before], versions[after], index.arm(after)
+    (program, _, first), (other, _, second) = old.rpartition(" "), new.rpartition(" ")
+    releases = [[*map(int, version.split("."))] for version in (first, second) if RELEASE.fullmatch(version)]
+    is_later = program == other and len(releases) == 2 and releases[0] < releases[1]
+    change = f"an upgrade from {old} to {second}" if is_later else f"{new} instead of {old}"
+    label, distances = index.label(after), index.core.distances
+    away = f" {fmt.away(distances[arm.context])} away" if arm is not None and len({*distances.values()}) > 1 else ""
+    return f"{change} ({label}){away}" if arm is not None and arm.control else f"{change} with {label}{away}"
+
+
+def _reason(index: Index, versions: Mapping[str, str], change: VersionChange) -> str:
+    """Return why a headline metric changes: "With TLS, 'connect' takes 1 round trip fewer on PostgreSQL 18.".
+
+    Return '' if operations on both versions have the same number of round trips and about the same number of bytes.
+    """
+    before, after = (index.value(change.metric, arm) for arm in (change.before, change.after))
+    if before is None or after is None or before.round_trips is None or after.round_trips is None:
+        return ""
+    if not index.metrics[change.metric].headline:
+        return ""
+    parts, more = [], after.round_trips - before.round_trips
+    if abs(more) >= LEAST_ROUND_TRIPS:
+        which = "more" if more > 0 else "fewer"
+        parts.append(fmt.plural_formatted(fmt.count(abs(more)), f"{which} round trip", f"{which} round trips"))
+    sent, sent_before = ((each.bytes_sent or 0) + (each.bytes_received or 0) for each in (after, before))
+    if abs(sent - sent_before) >= LEAST_BYTES:
+        which = "more" if sent > sent_before else "less"
+        parts.append(f"{fmt.bytes_text(abs(sent - sent_before))} {which} data")
+    if not parts:
+        return ""
+    words = index.metric_words(change.metric)
+    return (
+        f"{fmt.capital(words)} with {index.label(change.after)} needs {fmt.listed(parts)} on {versions[change.after]}."
+    )
 
 
 def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange) -> KeyFigure:
     metric = index.metrics[change.metric]
-    before, after = versions[change.before], versions[change.after]
     return KeyFigure(
         name=metric.name,
         arm=change.after,
-        arm_label=f"{fmt.capital(after)} instead of {before} ({index.label(change.after)})",
-        label=index.metric_title(metric.name) if index.many_views else metric.label,
+        arm_label=_subject(index, versions, change.before, change.after),
+        label=_title(index, change),
         words=_metric(index, change),
         unit=metric.unit,
+        view=metric.view,
+        metrics=[metric.name],
+        arms=[change.before, change.after],
         better=metric.better,
         without=change.before_value,
         value=change.value,
         difference=change.difference,
         ratio=change.ratio,
-        control_label=before,
+        control_label=versions[change.before],
         verdict=change.verdict,
         margin=metric.margin,
     )
 
 
 def _metric(index: Index, change: VersionChange) -> str:
-    metric = index.metrics[change.metric]
-    return in_view(metric.label, metric.view if index.many_views else "")
+    """Return the metric as part of a sentence: 'a new connection', or its label in quotes with its view."""
+    words = index.metric_words(change.metric)
+    return index.metric_in_view(change.metric) if words.startswith("'") and index.many_views else words
+
+
+def _title(index: Index, change: VersionChange) -> str:
+    """Return the metric as the title of a row, such as 'a new connection, on the wire'."""
+    view = VIEWS[index.metrics[change.metric].view] if index.many_views else ""
+    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), view]))
 
 
 SECTION = UpgradeSection()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from costof.format import without_intervals
+from costof.format import NBSP, without_intervals
+from costof.report import document
+from costof.report.blocks import Interactive
+from costof.report.how_sure import Check
 from costof.report.result import Result
 from costof.report.sections.upgrade import Upgrade, version_pairs
 from costof.statistics.estimate import Verdict
@@ -53,17 +57,77 @@ def test_simulated_change_between_versions_is_detected_only_in_the_changed_metri
         assert changes["wire.connect_and_first_query", arm].verdict is not Verdict.COSTS
 
 
-def test_report_summary_of_an_upgrade_names_both_versions_and_the_arm(result: Result) -> None:
-    texts = [text for text in sentence_texts(result.answer, "answer") if "instead of" in text]
+def test_sentences_about_an_upgrade_come_first_and_name_both_versions_and_the_arm(result: Result) -> None:
+    texts = sentence_texts(result.answer, "answer")[:2]
     assert [text.split(" changes ")[0] for text in texts] == [
-        "PostgreSQL 18 instead of PostgreSQL 15 (plain)",
-        "PostgreSQL 18 instead of PostgreSQL 15 (TLS 1.3 (rsa-2048))",
+        "An upgrade from PostgreSQL 15 to 18 (plain)",
+        "An upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     ]
-    assert all(" changes 'query on open connection' on the wire by " in text for text in texts)
+    assert all(" changes an operation by " in text for text in texts)
     assert all(" %, and makes no difference above " in without_intervals(text) for text in texts)
-    assert "PostgreSQL 18 instead of PostgreSQL 15 (plain)" in {each.arm_label for each in result.summary.figures}
-    assert "plain: PostgreSQL 18 instead of PostgreSQL 15" in printed(result, 100)
+    assert "An upgrade from PostgreSQL 15 to 18 (plain)" in printed(result, 100)
+
+
+def test_summary_of_a_run_of_two_versions_is_about_the_upgrade_alone(result: Result) -> None:
+    """Not about the cost of TLS, its reason or its mitigations, which the whole report has."""
+    summary = result.summary
+    assert {figure.arm_label for figure in summary.figures} == {
+        "an upgrade from PostgreSQL 15 to 18 (plain)",
+        "an upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
+    }
+    assert [text.split(" makes ")[0] for text in re.split(r"(?<=operation\.) ", summary.verdict)] == [
+        "An upgrade from PostgreSQL 15 to 18 (plain)",
+        "An upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
+    ]
+    assert (summary.why, summary.mitigation, summary.break_even) == ("", "", "")
+    assert any(text.startswith("TLS 1.3 (rsa-2048) adds ") for text in sentence_texts(result.answer, "answer"))
+
+
+class WithoutRetry(PostgresTruth):
+    """Simulated times in which a TLS handshake with the new version has one round trip fewer."""
+
+    def _connection(self, workload: str, arm: PlannedArm) -> dict[str, tuple[float, int]]:
+        group = "prime256v1" if arm.levels["server_version"] == NEW else "first-choice"
+        return super()._connection(workload, arm.model_copy(update={"levels": {**arm.levels, "group": group}}))
+
+
+def test_reason_of_a_faster_upgrade_is_the_round_trip_that_it_saves() -> None:
+    result = fake_result(plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}"), WithoutRetry(), rounds=6)
+    assert result.summary.why.replace(NBSP, " ") == (
+        "A new connection with TLS 1.3 (rsa-2048) needs 1 fewer round trip and 500 B less data on PostgreSQL 18."
+    )
+
+
+def test_failed_check_of_one_version_makes_the_figures_of_the_upgrade_less_sure(result: Result) -> None:
+    figures = result.summary.figures
+    failed = Check(
+        passed=False, label="load", doubt="it was the limit", metrics=[QUERY], arms=["tls@server_version-18"]
+    )
+    assert {(figure.name, figure.arm) for figure in failed.affected(figures)} == {(QUERY, "tls@server_version-18")}
+
+
+def test_calculator_does_not_offer_versions_as_distances(result: Result) -> None:
+    blocks = [block for part in document(result).parts for block in part.blocks]
+    form = next(block for block in blocks if isinstance(block, Interactive))
+    assert form.presets.values == {}
+
+
+def test_change_to_anything_but_a_later_release_is_not_called_an_upgrade() -> None:
+    build = "/opt/pg19/bin"
+    for second, change in (
+        (OLD, f"PostgreSQL {OLD} instead of PostgreSQL {NEW} (plain)"),
+        (build, f"PostgreSQL {build} instead of PostgreSQL {NEW} (plain)"),
+    ):
+        plan = plan_of("postgres-tls", "quick", f"server_version={NEW},{second}", "transport=plain")
+        figures = fake_result(plan, PostgresTruth(), rounds=6).summary.figures
+        assert {figure.arm_label for figure in figures} == {change}
 
 
 def test_run_with_a_single_server_version_compares_no_versions() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
+
+
+def test_run_of_two_versions_without_a_protected_arm_has_a_question_and_of_one_version_has_none() -> None:
+    for versions, compares in ((f"{OLD},{NEW}", True), (NEW, False)):
+        plan = plan_of("postgres-tls", "quick", f"server_version={versions}", "transport=plain", "distance=lan,us-us")
+        assert (plan.protected, plan.compares_controls) == ([], compares)

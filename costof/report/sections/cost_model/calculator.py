@@ -301,7 +301,11 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     ]  # fmt: skip
     if not has_connections(model):
         fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
-    measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
+    # Contexts may differ in more than their distance, such as the server's version. Each distance is one preset.
+    names: dict[str, str] = {}
+    for context, ms in distances(index, model):
+        names.setdefault(f"{round(ms, 3):g}", context or fmt.milliseconds(ms))
+    measured = {name: ms for ms, name in names.items()}
     head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in figures)]
     rows = [
         Row([Cell(each.label), *map(Cell.of, shown(added(each, load), figures))], key=each.protection)

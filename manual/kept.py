@@ -1,0 +1,71 @@
+"""The list of kept runs: one of each study's quick profile, and those of other questions, such as an upgrade's cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from costof.studies import study_names
+from costof.study.library import load_study
+
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run that is kept in the repository as `docs/runs/<name>.tar.xz`, and its command.
+
+    - `study`, `options`: the command is `costof run STUDY --profile quick OPTIONS`;
+    - `question`: the heading of its answer;
+    - `page`: the page in `docs/` that quotes it. On a page of several runs, its heading has the run's name as anchor;
+    - `fetches`: the programs that `costof fetch` gets before the run.
+    """
+
+    name: str
+    study: str
+    question: str
+    page: str
+    options: str = ""
+    fetches: str = ""
+
+    @property
+    def is_of_study(self) -> bool:
+        """True for the one run whose answer is on the study's own page."""
+        return self.name == self.study
+
+
+#: Options of studies whose quick profile needs more time on a slow machine.
+STUDY_OPTIONS = {"postgres-pooling": "--budget 150s"}
+UPGRADES_PAGE = "upgrades.md"
+UPGRADES = (
+    KeptRun(
+        "postgres-upgrade",
+        "postgres-tls",
+        "What does an upgrade from PostgreSQL 15 to 18 cost?",
+        UPGRADES_PAGE,
+        "--set server_version=15,18 --budget 3m",
+        "postgres@15 postgres@18",
+    ),
+    KeptRun(
+        "mariadb-upgrade",
+        "mysql-transport",
+        "What does an upgrade from MariaDB 10.11 to 11.4 cost?",
+        UPGRADES_PAGE,
+        "--set server_version=10.11,11.4 --set transport=plain,tls --set distance=lan --budget 3m",
+        "mariadb@10.11 mariadb@11.4",
+    ),
+)
+
+
+def _of_study(name: str) -> KeptRun:
+    return KeptRun(name, name, load_study(name).title, f"studies/{name}.md", STUDY_OPTIONS.get(name, ""))
+
+
+#: All kept runs by name.
+KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}
+
+
+def of_studies(kept: Mapping[str, Each]) -> dict[str, Each]:
+    """Return what belongs to the studies' own runs, out of what belongs to all kept runs, by name."""
+    return {name: each for name, each in kept.items() if KEPT[name].is_of_study}
