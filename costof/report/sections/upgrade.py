@@ -24,6 +24,7 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, differences, log_ratios, mean_over_rounds
+from costof.statistics.uneven import disagrees, ratio_of_means
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 
@@ -189,7 +190,9 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                     max((each.absolute for each in floors), default=0.0),
                 )
             )
-            made.append((name, before.name, after.name, values, difference, change))
+            rounds = len(logs)
+            ratio = change.estimate(rounds).through(math.exp)
+            made.append((name, before.name, after.name, values, difference.estimate(rounds), ratio))
     return [
         VersionChange(
             metric=name,
@@ -197,13 +200,19 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
             after=after,
             before_value=sum(values[0]) / len(values[0]),
             value=sum(values[1]) / len(values[1]),
-            difference=difference.estimate(len(values[0])),
-            ratio=change.estimate(len(values[0])).through(math.exp),
+            difference=difference,
+            ratio=_ratio(difference, ratio, *values),
             verdict=verdict,
             rounds=len(values[0]),
         )
-        for (name, before, after, values, difference, change), verdict in zip(made, verdicts(contrasts), strict=True)
+        for (name, before, after, values, difference, ratio), verdict in zip(made, verdicts(contrasts), strict=True)
     ]
+
+
+def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after: Sequence[float]) -> Estimate:
+    """Return the ratio by round, or that of the means if the ratio by round contradicts the difference or the means."""
+    of_means = ratio_of_means(before, after) if disagrees(difference, ratio, before, after) else None
+    return of_means or ratio
 
 
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:

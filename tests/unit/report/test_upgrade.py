@@ -14,10 +14,11 @@ from costof.report.how_sure import Check
 from costof.report.result import Result
 from costof.report.sections.upgrade import Upgrade, version_pairs
 from costof.statistics.estimate import Verdict
+from costof.statistics.uneven import VISIBLY
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_result
-from tests.noise import Chance
+from tests.noise import Chance, Noise
 from tests.report.results import printed, sentence_texts
 from tests.support.small_plans import plan_of
 from tests.truths.postgres_tls import PostgresTruth
@@ -55,6 +56,13 @@ def test_simulated_change_between_versions_is_detected_only_in_the_changed_metri
         assert change.verdict is Verdict.COSTS
         assert change.ratio.low < SLOWER < change.ratio.high
         assert changes["wire.connect_and_first_query", arm].verdict is not Verdict.COSTS
+
+
+def test_change_in_percent_agrees_with_the_two_printed_figures_in_very_noisy_runs() -> None:
+    plan = plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}")
+    noisy = upgrade_of(fake_result(plan, Slower(), rounds=8, noise=Noise(slice=0.5)))
+    quotients = [each.value / each.before_value for each in noisy.changes]
+    assert [each.ratio.value for each in noisy.changes] == pytest.approx(quotients, rel=VISIBLY)
 
 
 def test_sentences_about_an_upgrade_come_first_and_name_both_versions_and_the_arm(result: Result) -> None:
