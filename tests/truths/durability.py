@@ -71,7 +71,7 @@ TRUTHS = {
         {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
     ),
     "mongodb-durability": DurabilityTruth(
-        {"w1": (0, 0.0), "w1-journal": (1, 0.03), "majority": (1, 0.55), "majority-memory": (0, 0.4)},
+        {"w1": (0, 0.0), "w1-journal": (1, 0.03), "majority": (1, 0.55), "w2": (0, 0.4), "majority-no-j": (0, 0.9)},
         roles=("primary", "secondary", "hidden"),
     ),
     "postgres-durability": DurabilityTruth(

@@ -199,10 +199,11 @@ class MongodbSettings(ServiceSettings):
 
     @property
     def flushes_writes(self) -> bool | None:
-        """Return whether a write waits for a flush of the journal; None if the server's default is unknown.
+        """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
 
         A write that waits for a majority also waits for their flushes, unless a replica set's
-        `writeConcernMajorityJournalDefault` is false.
+        `writeConcernMajorityJournalDefault` is false. With `j: false` it still waits for flushes of a majority, but
+        does not cause one on the primary.
         """
         if self.journal is not None or self.write_concern is None:
             return self.journal

@@ -311,7 +311,7 @@ class ReplicaSet:
         everywhere = pymongo.WriteConcern(w=len(self.members), j=True, wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:
-            marker.update_one({"_id": "written"}, {"$inc": {"times": 1}}, upsert=True)
+            marker.update_one({"_id": "last write"}, {"$inc": {"times": 1}}, upsert=True)
         except PyMongoError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
 

@@ -17,7 +17,6 @@ from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.mongod.connection import (
     COLLECTION,
-    MAJORITY,
     PORT,
     MarkedDatabase,
     MongodbSession,
@@ -35,6 +34,8 @@ from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
+#: The name of the requirement, among those of a level, that the server is a replica set.
+REPLICA_SET = "replica_set"
 #: Time limit in milliseconds for a member to replicate the loaded records.
 CATCH_UP_MS = 120_000
 
@@ -132,21 +133,21 @@ class MongodbTarget(TargetServer):
         return Counters(counters.connections, counters.tls_connections, shared=True)
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        return "a replica set" if MAJORITY in target_settings else None
+        return "a replica set" if target_settings.get(REPLICA_SET) else None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why no majority of members would answer for a write, or why from memory; None if it would.
+        """Return why this server does not answer for a write as an arm (a measured variant) requires; None if it does.
 
-        `target_settings` may have the key 'majority' with the value 'on-disk' or 'in-memory'.
+        The key 'replica_set' requires members that replicate. A set with members that answer for a majority's writes
+        from memory lacks the key `JOURNAL_DEFAULT`, if the account may read that setting.
         """
-        if MAJORITY not in target_settings:
-            return None
-        if not self.hello.get("setName"):
+        if target_settings.get(REPLICA_SET) and not self.hello.get("setName"):
             return "it is not a replica set, so no other member stores a write"
-        with contextlib.suppress(PyMongoError):
-            configuration = self.session.client.admin.command("replSetGetConfig")["config"]
-            if target_settings[MAJORITY] == "on-disk" and not configuration[JOURNAL_DEFAULT]:
-                return f"its majority answers for a write from memory, because its {JOURNAL_DEFAULT} is false"
+        if target_settings.get(JOURNAL_DEFAULT):
+            with contextlib.suppress(PyMongoError):
+                configuration = self.session.client.admin.command("replSetGetConfig")["config"]
+                if not configuration[JOURNAL_DEFAULT]:
+                    return f"its {JOURNAL_DEFAULT} is false, so a majority answers for a write from memory"
         return None
 
     def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
@@ -196,12 +197,12 @@ class MongodbTarget(TargetServer):
             MARKER_NAME, write_concern=pymongo.WriteConcern(1)
         )
         with self.session.client.start_session() as writer:
-            collection.update_one({"_id": "written"}, {"$inc": {"times": 1}}, upsert=True, session=writer)
+            collection.update_one({"_id": "last write"}, {"$inc": {"times": 1}}, upsert=True, session=writer)
             assert writer.operation_time is not None, "a member of a replica set returns the operation time"
             for server in members:
                 member = self.session.member(server)
                 with member.start_session(causal_consistency=True) as reader:
                     reader.advance_cluster_time(writer.cluster_time or {})
                     reader.advance_operation_time(writer.operation_time)
-                    cursor = member[self.database][MARKER_NAME].find({"_id": "written"}, session=reader)
+                    cursor = member[self.database][MARKER_NAME].find({"_id": "last write"}, session=reader)
                     next(cursor.max_time_ms(CATCH_UP_MS))
