@@ -111,6 +111,7 @@ class MongodbTarget(TargetServer):
         if WRITES in self.kinds:
             most = "until the run ends" if self.most_operations is None else f"at most {self.most_operations:,} in all"
             load = f"insert documents into its {COLLECTION} while measuring, {most}"
+            return [create, marker, load, f"change one document in its {MARKER_NAME} after each slice", drop]
         return [create, marker, load, drop]
 
     def needs(self) -> list[str]:
