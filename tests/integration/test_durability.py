@@ -88,3 +88,18 @@ def test_mongodb_insert_with_another_write_concern_than_its_arms_is_a_mismatch()
         after = lab.observe(journal)
         assert "that need no flush" in (lab.judge(memory, before, after, answer).mismatch or "")
         assert lab.collect_evidence(majority, "start") == {"writeConcernMajorityJournalDefault": "true"}
+
+
+def test_mongodb_makes_checkpoints_only_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", "clients=1")
+    with ServerLab(plan) as lab:
+        primary = lab.server.set.admin("primary").admin
+        checkpoints = lambda: primary.command("serverStatus")["wiredTiger"]["transaction"]["transaction checkpoints"]  # noqa: E731
+        assert primary.command("getParameter", 1, syncdelay=1)["syncdelay"] == 3600
+        lab.finish_counting(plan.controls[0])
+        before = checkpoints()
+        lab.finish_counting(plan.controls[0])
+        assert checkpoints() == before
+        monkeypatch.setattr("costof.programs.mongod.lab.CHECKPOINT_SECONDS", 0.0)
+        lab.finish_counting(plan.controls[0])
+        assert checkpoints() == before + 1

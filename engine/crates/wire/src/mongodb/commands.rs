@@ -436,7 +436,10 @@ mod tests {
             (serde_json::json!({"write_concern": "majority"}), rawdoc! { "w": "majority" }),
             (serde_json::json!({"write_concern": 3}), rawdoc! { "w": 3 }),
             (serde_json::json!({"write_concern": 1, "journal": true}), rawdoc! { "w": 1, "j": true }),
-            (serde_json::json!({"write_concern": "majority", "journal": false}), rawdoc! { "w": "majority", "j": false }),
+            (
+                serde_json::json!({"write_concern": "majority", "journal": false}),
+                rawdoc! { "w": "majority", "j": false },
+            ),
             (serde_json::json!({"journal": true}), rawdoc! { "j": true }),
         ] {
             let commands = commands(settings);
