@@ -14,6 +14,7 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, Valid
 from pydantic_core import to_json
 
 from costof.errors import CostofError, ErrorText
+from costof.messages.answers import SliceAnswer
 from costof.model import REVEALED, Model
 
 OPERATION_TIMEOUT_MS = 10_000
@@ -90,6 +91,14 @@ class ServiceSettings(Model):
     def ends_itself(self, workload: str) -> bool:
         """Return whether the workload's program runs for a fixed time. If so, the slice ends when the program ends."""
         return False
+
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer, shared: bool) -> str | None:
+        """Return how a slice (a measured window) contradicts these settings by the server's counters; None if not.
+
+        `increases` has the increase of each of the server's counters in the slice, such as {"flushes": 12}. If the
+        server is `shared`, they include the work of other clients.
+        """
+        return None
 
     def at_address(self, address: str) -> Self:
         """Return a copy with another address, such as that of a proxy in front of the service."""

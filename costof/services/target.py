@@ -11,7 +11,7 @@ from costof.errors import WarningText
 from costof.lab.lab import Resource
 from costof.lab.program import Counters, Description
 from costof.messages.answers import SliceAnswer
-from costof.messages.plan import PLAIN, Endpoint, Transport
+from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.access import Access
 from costof.programs.server import TargetServer
 from costof.services import Judgement, LoadData, Observation, Service, Stage
@@ -48,11 +48,13 @@ class TargetService(Resource, Service, Generic[ServerT]):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(
-            service=self.server.client_settings().with_settings(
-                arm.settings.service | self.server.redirects(arm.settings.target)
-            ),
+            service=self._client_settings(arm),
             transport=self.transport(arm),
         )
+
+    def _client_settings(self, arm: PlannedArm) -> ServiceSettings:
+        redirects = self.server.redirects(arm.settings.target)
+        return self.server.client_settings().with_settings(arm.settings.service | redirects)
 
     def transport(self, arm: PlannedArm) -> Transport:
         """Return the arm's transport (plain or TLS). By default it is TLS if the target's URL requires TLS."""
@@ -96,7 +98,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
         was, now = (each.counters if isinstance(each, TargetReadings) else {} for each in (before, after))
         increases = {name: count - was[name] for name, count in now.items() if name in was}
         figures = {name: count / answer.operations for name, count in increases.items() if answer.operations}
-        return Judgement(self.server.mismatch(arm.settings.target, increases, answer), figures)
+        mismatch = self.server.mismatch(arm.settings.target, increases, answer)
+        return Judgement(mismatch or self._client_settings(arm).mismatch(increases, answer, shared=True), figures)
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice (measured window).

@@ -215,7 +215,7 @@ class Level(CommandLevel):
     @property
     def exists_only_on_target(self) -> bool:
         """True if only the user's own servers can have this level, such as their own pooler, and no lab can."""
-        return bool(self.target) and not self.lab
+        return bool(self.target) and not (self.lab or self.service)
 
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:

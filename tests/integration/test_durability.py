@@ -23,6 +23,7 @@ YCSB = Workload(name="commit", kind="ycsb", workers=1, ycsb={"phase": "load", "f
 STUDIES = {
     "postgres-durability": ("commit=off,on", YCSB, 1.0),
     "mariadb-durability": ("commit=0-0,1-1", YCSB, 2.0),
+    "mongodb-durability": ("write_concern=w1,majority", YCSB, 1.0),
     "redis-durability": ("log=memory-only,each-answer", Workload(name="commit", kind="write", workers=1), 1.0),
 }
 COMMITS = 200
@@ -68,3 +69,37 @@ def test_server_flushes_the_disk_at_each_commit_only_if_the_level_requires_it(st
             eventually("notice of the standby", lambda: lab.failure_reason(durable) is not None)
             assert f"{standby} ended" in (lab.failure_reason(durable) or "")
             assert lab.failure_reason() is None
+
+
+def test_mongodb_insert_with_another_write_concern_than_its_arms_is_a_mismatch() -> None:
+    plan = plan_of("mongodb-durability", "quick", "write_concern=w1,w1-journal,majority", "clients=1")
+    memory, journal, majority = plan.controls[0], *plan.protected
+    with ServerLab(plan) as lab, Engines(plan, lab, (YCSB,)) as engines:
+        before = lab.observe(memory)
+        answer = engines.slice(memory, "commit", COMMITS)
+        after = lab.observe(memory)
+        assert lab.judge(memory, before, after, answer).mismatch is None
+        assert "flushed its log only" in (lab.judge(journal, before, after, answer).mismatch or "")
+        assert lab.judge(majority, before, after, answer).mismatch == (
+            f"the server counted only 0 of {COMMITS} inserts with w:majority"
+        )
+        before = lab.observe(journal)
+        answer = engines.slice(journal, "commit", COMMITS)
+        after = lab.observe(journal)
+        assert "that need no flush" in (lab.judge(memory, before, after, answer).mismatch or "")
+        assert lab.collect_evidence(majority, "start") == {"writeConcernMajorityJournalDefault": "true"}
+
+
+def test_mongodb_makes_checkpoints_only_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", "clients=1")
+    with ServerLab(plan) as lab:
+        primary = lab.server.set.admin("primary").admin
+        checkpoints = lambda: primary.command("serverStatus")["wiredTiger"]["transaction"]["transaction checkpoints"]  # noqa: E731
+        assert primary.command("getParameter", 1, syncdelay=1)["syncdelay"] == 3600
+        lab.finish_counting(plan.controls[0])
+        before = checkpoints()
+        lab.finish_counting(plan.controls[0])
+        assert checkpoints() == before
+        monkeypatch.setattr("costof.programs.mongod.lab.CHECKPOINT_SECONDS", 0.0)
+        lab.finish_counting(plan.controls[0])
+        assert checkpoints() == before + 1

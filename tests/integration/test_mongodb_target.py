@@ -22,6 +22,8 @@ from costof.programs.reach import CERTIFICATE, VERSION
 from costof.programs.target_database import DEAD_AFTER_SECONDS, MARKER_NAME, Maker
 from costof.report.result import Result
 from costof.services.open import open_service
+from costof.services.server.target import lacking_levels
+from costof.study.library import load_study
 from tests.support.command import Outcome, costof
 from tests.support.programs import HANGS_SECONDS
 from tests.support.services import user_of_a_set
@@ -197,3 +199,14 @@ def test_loading_records_waits_for_all_visible_members_but_not_for_hidden_ones()
             catching_up.join()
             target.remove_created()
             target.close()
+
+
+def test_single_server_has_no_majority_to_wait_for(healthy: Standalone) -> None:
+    access = Access(healthy.url, healthy.ca_file)
+    lacking = lacking_levels(load_study("mongodb-durability"), access, connect=True)
+    assert {*lacking} == {"majority", "w2", "majority-no-j"}
+    assert all("not a replica set" in reason for reason in lacking.values())
+    plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", target="mongodb://a-user")
+    with pytest.raises(CostofError) as raised, open_service(plan, access, "run"):
+        pass
+    assert raised.value.problem is ErrorText.LEVELS_UNSUPPORTED

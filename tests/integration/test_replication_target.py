@@ -8,14 +8,17 @@ import pymongo
 import pytest
 
 from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.services.open import open_service
 from costof.services.server.lab import ServerLab
 from tests.integration.conftest import PASSWORD
+from tests.support.engines import Engines
 from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.small_plans import plan_of, replication_plan
 
 pytestmark = pytest.mark.servers
+INSERTS = Workload(name="commit", kind="ycsb", workers=1, ycsb={"phase": "load", "field_length": 10})
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 
@@ -73,3 +76,30 @@ def test_run_without_the_monitoring_role_warns_that_the_role_is_missing(
         judged = target.judge(plan.controls[0], observed, observed, NOTHING)
         assert (judged.mismatch, judged.facts) == (None, {})
         assert any("clusterMonitor" in warning for warning in target.warnings())
+
+
+def test_inserts_into_a_users_replica_set_wait_as_their_write_concern_requires(
+    lab_and_hosts: tuple[ServerLab, str],
+) -> None:
+    lab, hosts = lab_and_hosts
+    plan = plan_of("mongodb-durability", "quick", "clients=1", target="mongodb://a-user")
+    memory, journal, majority = plan.controls[0], *plan.protected
+    login = user(lab, "measures", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
+    admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
+    configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
+    access = Access(f"mongodb://{login}@{hosts}/?replicaSet=costof")
+    with open_service(plan, access, "run") as target, Engines(plan, target, (INSERTS,)) as engines:
+        target.prepare(plan.arms, lambda arm: None)
+        for arm in (journal, majority, memory):
+            engines.slice(arm, "commit", 1, reconnect=True)
+            target.finish_counting(arm)
+            before = target.observe(arm)
+            answer = engines.slice(arm, "commit", 100)
+            after = target.observe(arm)
+            judged = target.judge(arm, before, after, answer)
+            assert (judged.mismatch, answer.operations) == (None, 100)
+            assert (judged.figures["flushes"] > 0.9) == (arm is not memory)
+        assert "only 0 of 100 inserts with w:majority" in (target.judge(majority, before, after, answer).mismatch or "")
+        assert target.warnings() == []
+    assert admin.admin.command("replSetGetConfig")["config"] == configured
+    assert set(admin.list_database_names()) == databases

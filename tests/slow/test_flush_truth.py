@@ -41,6 +41,7 @@ int fdatasync(int file) { return flush("fdatasync", file); }
 STUDIES = {
     "postgres-durability": "commit=off,local",
     "mariadb-durability": "commit=0-0,1-1",
+    "mongodb-durability": "write_concern=w1,w1-journal",
     "redis-durability": "log=memory-only,each-answer",
 }
 

@@ -23,12 +23,14 @@ OPERATIONS = 400
 class DurabilityTruth(Truth):
     """A simulated run that measures commits.
 
-    `costs` has the number of flushes of a commit and its additional time in ms, by level of the main factor.
+    `costs` has the number of flushes of a commit and its additional time in ms, by level of the main factor. Each of
+    the servers' `roles` uses the same CPU time.
     """
 
-    def __init__(self, costs: dict[str, tuple[float, float]]) -> None:
+    def __init__(self, costs: dict[str, tuple[float, float]], roles: tuple[str, ...] = ("server",)) -> None:
         super().__init__()
         self.costs = costs
+        self.roles = roles
 
     def flushes(self) -> list[FlushEvidence]:
         return [
@@ -57,7 +59,7 @@ class DurabilityTruth(Truth):
             phases={"operation": phase},
             cpu_seconds={
                 "client": 0.006 * OPERATIONS / 1e3 * chance.more(0.02),
-                "server": 0.05 * OPERATIONS / 1e3 * chance.more(0.02),
+                **{role: 0.05 * OPERATIONS / 1e3 * chance.more(0.02) for role in self.roles},
             },
             evidence={"connections": 0, "handshakes": 0, "protocol": None, "server": "10.205.0.2:4000"},
             figures={FLUSHES: waits / workers + 0.0002, LOG_BYTES: 311.0},
@@ -67,6 +69,10 @@ class DurabilityTruth(Truth):
 TRUTHS = {
     "mariadb-durability": DurabilityTruth(
         {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
+    ),
+    "mongodb-durability": DurabilityTruth(
+        {"w1": (0, 0.0), "w1-journal": (1, 0.03), "majority": (1, 0.55), "w2": (0, 0.4), "majority-no-j": (0, 0.9)},
+        roles=("primary", "secondary", "hidden"),
     ),
     "postgres-durability": DurabilityTruth(
         {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,11 +25,13 @@ from pymongo import monitoring, uri_parser
 from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from costof.errors import CostofError, ErrorText
+from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
 from costof.programs.access import Access
 from costof.programs.leftovers import Leftover, Leftovers, in_use_by_heartbeat
+from costof.programs.mongod.durability import writes_mismatch
 from costof.programs.target_database import (
     MARKER,
     MARKER_NAME,
@@ -184,11 +186,31 @@ class MongodbSettings(ServiceSettings):
     write_concern: WriteConcern | None = Field(
         default=None, description="MongoDB's `w`; if absent, the server's default applies."
     )
+    journal: bool | None = Field(
+        default=None,
+        description="MongoDB's `j`: whether a write waits for a flush of the journal; if absent, the "
+        "server's default applies.",
+    )
     username: str | None = None
     password: Secret | None = None
     auth_source: str = "admin"
     database: str
     collection: str
+
+    @property
+    def flushes_writes(self) -> bool | None:
+        """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
+
+        A write that waits for a majority also waits for their flushes, unless a replica set's
+        `writeConcernMajorityJournalDefault` is false. With `j: false` it still waits for flushes of a majority, but
+        does not cause one on the primary.
+        """
+        if self.journal is not None or self.write_concern is None:
+            return self.journal
+        return self.write_concern == MAJORITY
+
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer, shared: bool) -> str | None:
+        return writes_mismatch(self.write_concern, self.flushes_writes, increases, answer, shared)
 
 
 #: Number of steps of a log-in, each with its own time limit: the answer to hello, and the authentication.

@@ -1,8 +1,8 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms (measured variants) use the same processes: each of the three members accepts plain and TLS connections on one
-port (`preferTLS`). The three members run on one host and have the same addresses for all clients. Clients with a
-round-trip time above 0 run on separate hosts.
+port (`preferTLS`), and a write concern belongs to each write. The three members run on one host and have the same
+addresses for all clients. Clients with a round-trip time above 0 run on separate hosts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import VERSION_SECONDS, Counters, Description
 from costof.lab.wheel import PinnedWheel
 from costof.programs.mongod.connection import COLLECTION, MongodbSettings
+from costof.programs.mongod.durability import COUNT_CONCERNS, JOURNAL_DEFAULT, read_writes
 from costof.programs.server import LabServer, Place
 
 # An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), from a PyPI wheel.
@@ -302,14 +304,14 @@ class ReplicaSet:
         return dict(zip([member.name for member in members], self._threads.map(run, members), strict=True))
 
     def write_everywhere(self) -> None:
-        """Write a document and wait until every member acknowledges it, so that all members have all earlier writes.
+        """Write a document and wait until it is in every member's journal, and with it all earlier writes.
 
         Raises `LAB_FAILED`.
         """
-        everywhere = pymongo.WriteConcern(w=len(self.members), wtimeout=120_000)
+        everywhere = pymongo.WriteConcern(w=len(self.members), j=True, wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:
-            marker.insert_one({"_id": "loaded"})
+            marker.update_one({"_id": "last write"}, {"$inc": {"times": 1}}, upsert=True)
         except PyMongoError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
 
@@ -399,6 +401,12 @@ CACHE_GB = "0.5"
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 # Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
+#: The kind of the workloads that write while they are measured.
+WRITES = "ycsb"
+#: Options for studies that write. A checkpoint, which flushes too, would be in the middle of some slices (measured
+#: windows). The lab itself makes checkpoints between slices, as often as mongod would.
+WITHOUT_CHECKPOINTS = {"syncdelay": "3600"}
+CHECKPOINT_SECONDS = 60.0
 
 
 class ThreeMemberServer(LabServer):
@@ -411,6 +419,8 @@ class ThreeMemberServer(LabServer):
         self._place = place
         self._password = SecretStr(secrets.token_urlsafe(24))
         self._key = place.keys[0]
+        self._writes = WRITES in place.kinds.values()
+        self._checkpointed = 0.0
         self._addresses = {role: place.new_address() for role in ROLES}
         self._certificates = {
             (role, kind): place.authority.issue(role, kind, [address, role, "localhost"])
@@ -427,9 +437,11 @@ class ThreeMemberServer(LabServer):
             "tlsMode": "preferTLS",
             "tlsCAFile": self._place.authority.ca_file,
             "wiredTigerCacheSizeGB": CACHE_GB,
+            **(WITHOUT_CHECKPOINTS if self._writes else {}),
         }
-        self.set.start(binary, options, PARAMETERS)
+        self.set.start(binary, options, {**PARAMETERS, **(COUNT_CONCERNS if self._writes else {})})
         self.set.form()
+        self._checkpointed = time.monotonic()
 
     def close(self) -> None:
         self.set.close()
@@ -448,6 +460,25 @@ class ThreeMemberServer(LabServer):
     def settle(self) -> None:
         self.set.write_everywhere()
 
+    def evidence(self) -> dict[str, str]:
+        if not self._writes:
+            return {}
+        configuration = self.set.admin(self.set.primary.name).admin.command("replSetGetConfig")["config"]
+        return {JOURNAL_DEFAULT: str(configuration[JOURNAL_DEFAULT]).lower()}
+
+    def readings(self) -> dict[str, float]:
+        """Return the primary's counters of writes; {} if the study does not write."""
+        return read_writes(self.set.admin(self.set.primary.name).admin.command("serverStatus")) if self._writes else {}
+
+    def finish_counting(self) -> None:
+        """Wait until all members have the slice's writes on disk, so that none is left to the next slice."""
+        if not self._writes:
+            return
+        self.set.write_everywhere()
+        if time.monotonic() > self._checkpointed + CHECKPOINT_SECONDS:
+            self.set.run_on_all(lambda member, client: client.admin.command("fsync"))
+            self._checkpointed = time.monotonic()
+
     def show_key(self, kind: str) -> bool:
         if kind == self._key:
             return False
@@ -462,10 +493,11 @@ class ThreeMemberServer(LabServer):
         return read_counters(self.set.admin(role))
 
     def describe(self) -> Description:
+        reads = {} if self._writes else {"read preference": "secondary"}
         return Description(
             versions={"mongod": self._version},
             topology=f"replica set of three ({', '.join(ROLES)})",
-            facts={"read preference": "secondary", "authentication": "SCRAM-SHA-256", "TLS mode": "preferTLS"},
+            facts={**reads, "authentication": "SCRAM-SHA-256", "TLS mode": "preferTLS"},
         )
 
     def _address(self, role: str) -> str:

@@ -7,7 +7,7 @@ collections) into the database, and the clean-up drops only what the marker list
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pymongo
@@ -27,12 +27,15 @@ from costof.programs.mongod.connection import (
     parse_mongodb_url,
     short_error,
 )
-from costof.programs.mongod.lab import read_counters
+from costof.programs.mongod.durability import JOURNAL_DEFAULT, read_writes
+from costof.programs.mongod.lab import WRITES, read_counters
 from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
+#: The name of the requirement, among those of a level, that the server is a replica set.
+REPLICA_SET = "replica_set"
 #: Time limit in milliseconds for a member to replicate the loaded records.
 CATCH_UP_MS = 120_000
 
@@ -104,7 +107,12 @@ class MongodbTarget(TargetServer):
         self.session.run(self._wait_for_members)
 
     def writes(self) -> list[str]:
-        return describe_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
+        create, marker, load, drop = describe_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
+        if WRITES in self.kinds:
+            most = "until the run ends" if self.most_operations is None else f"at most {self.most_operations:,} in all"
+            load = f"insert documents into its {COLLECTION} while measuring, {most}"
+            return [create, marker, load, f"change one document in its {MARKER_NAME} after each slice", drop]
+        return [create, marker, load, drop]
 
     def needs(self) -> list[str]:
         if self.url.username is None:
@@ -125,15 +133,48 @@ class MongodbTarget(TargetServer):
         # Other clients of the target are included in these counters.
         return Counters(counters.connections, counters.tls_connections, shared=True)
 
+    def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
+        return "a replica set" if target_settings.get(REPLICA_SET) else None
+
+    def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
+        """Return why this server does not answer for a write as an arm (a measured variant) requires; None if it does.
+
+        The key 'replica_set' requires members that replicate. A set with members that answer for a majority's writes
+        from memory lacks the key `JOURNAL_DEFAULT`, if the account may read that setting.
+        """
+        if target_settings.get(REPLICA_SET) and not self.hello.get("setName"):
+            return "it is not a replica set, so no other member stores a write"
+        if target_settings.get(JOURNAL_DEFAULT):
+            with contextlib.suppress(PyMongoError):
+                configuration = self.session.client.admin.command("replSetGetConfig")["config"]
+                if not configuration[JOURNAL_DEFAULT]:
+                    return f"its {JOURNAL_DEFAULT} is false, so a majority answers for a write from memory"
+        return None
+
+    def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
+        if WRITES not in self.kinds or self.counters_hidden is not None:
+            return {}
+        try:
+            return read_writes(self.session.client.admin.command("serverStatus"))
+        except OperationFailure as error:
+            self.counters_hidden = short_error(error)
+            return {}
+
+    def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
+        if WRITES in self.kinds:
+            self.session.run(self._wait_for_members)
+
     def describe(self) -> Description:
         replica_set = self.hello.get("setName")
         members = len(self.hello.get("hosts", [])) + len(self.hello.get("passives", []))
         topology = f"replica set {replica_set} with {members} visible members" if replica_set else "a single server"
-        return Description(
-            versions={"mongod": self._version()},
-            topology=topology,
-            facts={"read preference": self.url.read_preference, "database": self.database},
-        )
+        facts = {"database": self.database}
+        if WRITES in self.kinds:
+            facts["flushes"] = "counted by the primary for all its clients together"
+            facts["time of a flush"] = "not measured, because costof does not reach the server's disk"
+        else:
+            facts["read preference"] = self.url.read_preference
+        return Description(versions={"mongod": self._version()}, topology=topology, facts=facts)
 
     def _version(self) -> str:
         build = self.session.run(lambda: self.session.client.admin.command("buildInfo"))
@@ -144,7 +185,7 @@ class MongodbTarget(TargetServer):
             raise self._occupied()
 
     def _wait_for_members(self) -> None:
-        """Wait until each visible member has all loaded records, so that clients can read them from any member.
+        """Wait until each visible member has all the run's writes, so that clients can read them from any member.
 
         Each member gets a read that waits for the last write (`afterClusterTime`). A write that waits for a number of
         members (write concern) would not be enough: hidden members would count too, and the account may not be able to
@@ -157,12 +198,12 @@ class MongodbTarget(TargetServer):
             MARKER_NAME, write_concern=pymongo.WriteConcern(1)
         )
         with self.session.client.start_session() as writer:
-            collection.insert_one({"_id": "loaded"}, session=writer)
+            collection.update_one({"_id": "last write"}, {"$inc": {"times": 1}}, upsert=True, session=writer)
             assert writer.operation_time is not None, "a member of a replica set returns the operation time"
             for server in members:
                 member = self.session.member(server)
                 with member.start_session(causal_consistency=True) as reader:
                     reader.advance_cluster_time(writer.cluster_time or {})
                     reader.advance_operation_time(writer.operation_time)
-                    cursor = member[self.database][MARKER_NAME].find({"_id": "loaded"}, session=reader)
+                    cursor = member[self.database][MARKER_NAME].find({"_id": "last write"}, session=reader)
                     next(cursor.max_time_ms(CATCH_UP_MS))

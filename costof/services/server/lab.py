@@ -20,7 +20,7 @@ from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
-from costof.messages.plan import Endpoint
+from costof.messages.plan import Endpoint, ServiceSettings
 from costof.programs.flushes import FLUSHES
 from costof.programs.parts import ServerConfiguration, first, merged
 from costof.programs.server import LabServer, Place, lab_server
@@ -186,7 +186,7 @@ class ServerLab(LabService):
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = self._configured(arm).server.client_settings().with_settings(arm.settings.service)
+        settings = self._client_settings(arm)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
         transport = arm.settings.transport_trusting(self.authority.ca_file)
@@ -263,7 +263,11 @@ class ServerLab(LabService):
         entrance = self._entrance(arm)
         judged = entrance.judge(arm, was.entrance, now.entrance, answer) if entrance else Judgement()
         increases = {name: count - was.server[name] for name, count in now.server.items() if name in was.server}
-        mismatch = judged.mismatch or self._configured(arm).server.mismatch(increases, answer)
+        mismatch = (
+            judged.mismatch
+            or self._configured(arm).server.mismatch(increases, answer)
+            or self._client_settings(arm).mismatch(increases, answer, shared=False)
+        )
         figures = {name: count / answer.operations for name, count in increases.items() if answer.operations}
         return replace(judged, mismatch=mismatch, figures=judged.figures | figures)
 
@@ -328,6 +332,10 @@ class ServerLab(LabService):
         if kind not in self._client_certificates:
             self._client_certificates[kind] = self.authority.issue("client", kind, ["client"])
         return self._client_certificates[kind]
+
+    def _client_settings(self, arm: PlannedArm) -> ServiceSettings:
+        """Return the settings of an arm's client, with the address of the server itself."""
+        return self._configured(arm).server.client_settings().with_settings(arm.settings.service)
 
     def _configured(self, arm: PlannedArm) -> Configured:
         return self._servers[self._distinct.index(self._server_of[arm.name])]

@@ -52,6 +52,7 @@ pub fn service(address: &str) -> wire::mongodb::Settings {
         database: "ycsb".into(),
         collection: "usertable".into(),
         write_concern: None,
+        journal: None,
     }
 }
 

@@ -339,13 +339,18 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     Ok(count)
 }
 
-/// Append the configured write concern to a command. If none is configured, the server's default applies.
+/// Append the configured write concern to a command. The server's defaults apply to the parts that are not configured.
 fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
-    let concern = settings.write_concern.map(|concern| match concern {
-        WriteConcern::Majority => rawdoc! { "w": "majority" },
-        WriteConcern::Members(members) => rawdoc! { "w": members },
-    });
-    if let Some(concern) = concern {
+    let mut concern = RawDocumentBuf::new();
+    match settings.write_concern {
+        Some(WriteConcern::Majority) => concern.append(cstr!("w"), "majority"),
+        Some(WriteConcern::Members(members)) => concern.append(cstr!("w"), members),
+        None => {}
+    }
+    if let Some(journal) = settings.journal {
+        concern.append(cstr!("j"), journal);
+    }
+    if !concern.is_empty() {
         command.append(cstr!("writeConcern"), concern);
     }
 }
@@ -427,11 +432,18 @@ mod tests {
 
     #[test]
     fn write_commands_contain_the_write_concern() {
-        for (concern, expected) in
-            [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
-        {
-            let commands = commands(serde_json::json!({"write_concern": concern}));
-            for command in [&commands.insert, &commands.update] {
+        for (settings, expected) in [
+            (serde_json::json!({"write_concern": "majority"}), rawdoc! { "w": "majority" }),
+            (serde_json::json!({"write_concern": 3}), rawdoc! { "w": 3 }),
+            (serde_json::json!({"write_concern": 1, "journal": true}), rawdoc! { "w": 1, "j": true }),
+            (
+                serde_json::json!({"write_concern": "majority", "journal": false}),
+                rawdoc! { "w": "majority", "j": false },
+            ),
+            (serde_json::json!({"journal": true}), rawdoc! { "j": true }),
+        ] {
+            let commands = commands(settings);
+            for command in [&commands.insert, &commands.insert_many, &commands.update] {
                 assert_eq!(command.get_document("writeConcern").unwrap(), &*expected);
             }
         }

@@ -48,6 +48,9 @@ pub struct Settings {
     pub collection: String,
     /// The write concern of every write. If it is absent, the server's default applies.
     pub write_concern: Option<WriteConcern>,
+    /// Whether a write is acknowledged only after these members have flushed it to their journals (MongoDB's `j`). If it
+    /// is absent, the server's default applies.
+    pub journal: Option<bool>,
 }
 
 /// The number of members that must have stored a write before the server acknowledges it (MongoDB's `w`).
