@@ -99,7 +99,7 @@ def test_write_that_a_stalled_replica_does_not_acknowledge_fails(lab: Lab) -> No
     os.kill(lab.pid(arm), signal.SIGSTOP)
     try:
         answer, judgement = lab.write(arm, 2)
-        assert lab.service.collect_evidence(arm, "end")["replica"] == "online, it does not answer"
+        assert lab.service.collect_evidence(arm, "end")["replica"] == "online, does not answer"
     finally:
         os.kill(lab.pid(arm), signal.SIGCONT)
     assert answer.operations == 0

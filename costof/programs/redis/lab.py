@@ -115,8 +115,9 @@ class RedisServer(LabServer):
 
     def wait_until_ready(self, process: Process) -> None:
         """Wait until a process of this program answers. Raises `LAB_FAILED`."""
-        ready = b"Ready to accept connections"
-        self.place.lab.wait_until(f"starting {process.name}", lambda: ready in process.log.read_bytes(), only=process)
+        # Redis writes 'Ready to …' for a port, and 'The server is now ready to …' for a Unix socket.
+        is_ready = lambda: b"ready to accept connections" in process.log.read_bytes().lower()  # noqa: E731
+        self.place.lab.wait_until(f"starting {process.name}", is_ready, only=process)
 
     def log_in(self, socket: Path, **options: Any) -> redis.Redis:
         """Return the administrator's client of the server, or of its replica, that listens at a Unix socket.

@@ -86,8 +86,9 @@ class Replica(RedisPart[ReplicaConfiguration]):
         if (state := self._state()) != ONLINE:
             return {REPLICA: state or "not connected"}
         missing = self._bytes_missing()
-        has = "has all writes" if missing == 0 else f"{missing:,} bytes behind"
-        return {REPLICA: f"{state}, {'it does not answer' if missing is None else has}"}
+        if missing is None:
+            return {REPLICA: f"{state}, does not answer"}
+        return {REPLICA: f"{state}, {f'{missing:,} bytes behind' if missing else 'has all writes'}"}
 
     def readings(self) -> dict[str, float]:
         """Return the number of the replica's acknowledgements, which are the only commands REPLCONF after its start."""
