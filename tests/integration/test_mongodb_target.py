@@ -209,4 +209,4 @@ def test_single_server_has_no_majority_to_wait_for(healthy: Standalone) -> None:
     plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", target="mongodb://a-user")
     with pytest.raises(CostofError) as raised, open_service(plan, access, "run"):
         pass
-    assert raised.value.problem is ErrorText.LEVELS_UNSUPPORTED
+    assert raised.value.message is ErrorText.LEVELS_UNSUPPORTED

@@ -87,7 +87,7 @@ def refused(
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
 def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
-    wrong, other = SecretStr("wrong"), Authority(server._place.lab.folder / f"others-{instrument}")
+    wrong, other = SecretStr("wrong"), Authority(server.place.lab.folder / f"others-{instrument}")
     classes = refused(
         server,
         instrument,

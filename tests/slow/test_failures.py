@@ -113,6 +113,22 @@ FAULTS = {
         signal.SIGSTOP,
         "bytes of the log behind, so that commits waited in vain",
     ),
+    "replica dies": (
+        "redis-durability",
+        ["log=memory-only,memory-and-replica", "clients=1"],
+        3,
+        "redis-server.*/replica/",
+        signal.SIGKILL,
+        "redis-2-replica ended",
+    ),
+    "replica stalls": (
+        "redis-durability",
+        ["log=memory-only,memory-and-replica", "clients=1"],
+        3,
+        "redis-server.*/replica/",
+        signal.SIGSTOP,
+        "bytes behind, so that writes waited in vain",
+    ),
     "proxy dies": (
         "service-mtls",
         ["path=direct,pair-mtls"],

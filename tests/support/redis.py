@@ -22,7 +22,7 @@ class RunningServer(RedisServer):
 
     @property
     def ca_file(self) -> Path:
-        return self._place.authority.ca_file
+        return self.place.authority.ca_file
 
     @property
     def tls(self) -> Transport:
@@ -48,7 +48,7 @@ class RunningServer(RedisServer):
     def showing_an_expired_certificate(self) -> Iterator[None]:
         names, past = [self.address], datetime.timedelta(seconds=-1)
         usual = str(self._certificates[self._key])
-        expired = str(self._place.authority.issue("expired", "rsa-2048", names, valid_for=past))
+        expired = str(self.place.authority.issue("expired", "rsa-2048", names, valid_for=past))
         self.ask("CONFIG", "SET", "tls-cert-file", expired, "tls-key-file", expired)
         try:
             yield

@@ -85,6 +85,13 @@ TRUTHS = {
         }
     ),
     "redis-durability": DurabilityTruth(
-        {"memory-only": (0, 0.0), "by-system": (0, 0.002), "each-second": (0, 0.003), "each-answer": (1, 0.012)}
+        {
+            "memory-only": (0, 0.0),
+            "by-system": (0, 0.002),
+            "each-second": (0, 0.003),
+            "each-answer": (1, 0.012),
+            "memory-and-replica": (0, 0.09),
+            "each-answer-and-replica": (1, 0.1),
+        }
     ),
 }

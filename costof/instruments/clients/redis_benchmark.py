@@ -29,6 +29,8 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     check_tls(endpoint, (None, "1.3"))
     if settings.key_prefix is not None:
         raise UnsupportedArmError("cannot choose the names of its keys, which might be your data's")
+    if settings.wait_replicas is not None:
+        raise UnsupportedArmError("cannot wait for a replica after each SET")
     host, port = host_and_port(settings.addresses_for(transport))
     login = []
     if settings.visible_login is not None:

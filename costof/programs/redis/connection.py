@@ -124,6 +124,9 @@ class RedisSettings(ServiceSettings):
     resp: Literal[2, 3] | None = None
     key_prefix: str | None = None
     value_bytes: Literal[100, 1024, 102400] | None = None
+    wait_replicas: int | None = Field(
+        default=None, ge=1, description="How many replicas must have a write (workload `write`) before it is answered."
+    )
 
     def addresses_for(self, transport: Transport) -> list[str]:
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses

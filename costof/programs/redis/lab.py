@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
+from costof.lab.lab import Process
 from costof.lab.program import Counters, Description, find_program, first_words
-from costof.messages.answers import SliceAnswer
-from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
+from costof.programs.parts import configuration_of, merged, needed_parts
 from costof.programs.redis.connection import RedisSettings
+from costof.programs.redis.durability import Durability
+from costof.programs.redis.parts import RedisPart
+from costof.programs.redis.replica import Replica
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "redis-server"
@@ -54,66 +57,87 @@ NAME = "redis"
 ROLE = "server"
 PORT = 6379
 TLS_PORT = 6380
-APPEND_ONLY = "appendonly"
-PAGE_BYTES = 4096
 USER = "costof"
 #: A Redis user for load generators that show the password in the machine's process list, such as redis-benchmark. It
 #: has only a few rights.
 VISIBLE_USER = "visible"
 VISIBLE_RIGHTS = "resetchannels ~key:* -@all +get +set +ping +hello"
 ADMINISTRATOR = "administrator"
+#: The optional features that a server may have. Their methods, such as `started`, are called in this order.
+PARTS: tuple[type[RedisPart[Any]], ...] = (Replica, Durability)
 
 
 class RedisServer(LabServer):
     """One `redis-server`, for clients at all distances (round-trip times)."""
 
+    port = PORT
     appends = True
+    configuration_type = configuration_of(PARTS)
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
+        configuration = self.configuration_type.model_validate(dict(place.configuration))
+        self.parts: Sequence[RedisPart[Any]] = needed_parts(PARTS, self, configuration)
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
         self._visible_password = SecretStr(secrets.token_urlsafe(24))
         self.name = place.name(NAME)
-        self._place = place
+        self.place = place
         self._key = place.keys[0]
-        self._settings = SETTINGS | place.configuration.settings
-        if place.configuration.client_certificates:
+        self._settings = SETTINGS | merged(part.settings() for part in self.parts) | configuration.settings
+        if configuration.client_certificates:
             self._settings |= {"tls-auth-clients": "yes", "tls-ca-cert-file": str(place.authority.ca_file)}
         self._admin: redis.Redis | None = None
+        self._clients: list[redis.Redis] = []
         #: Number of TLS connections in all earlier periods in which the plain port was closed.
         self._tls_connections = 0
         #: The number of all connections when the plain port was closed; None while the plain port is open.
         self._closed_at: int | None = None
 
     def start(self) -> None:
-        binary = find_redis()
-        self._version = redis_version(binary)
+        lab = self.place.lab
+        self.binary = find_redis()
+        self._version = redis_version(self.binary)
         # Redis gets its own folder, whose path is short enough for a Unix socket.
-        self._folder = self._place.lab.new_folder()
-        self._certificates = self._place.authority.issue_all(
-            self.name, self._place.keys, [self.address, self.name, "localhost"]
-        )
-        configuration = self._folder / "redis.conf"
+        self.folder = lab.new_folder()
+        names = [self.address, self.name, "localhost"]
+        self._certificates = self.place.authority.issue_all(self.name, self.place.keys, names)
+        configuration = self.folder / "redis.conf"
         write_private(configuration, self.configuration().encode())
-        command_line = [str(binary), str(configuration)]
-        self._process = self._place.lab.spawn(self.name, ROLE, command_line, host=self._place.host)
-        log = self._process.log
-        ready = b"Ready to accept connections"
-        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
-        self._admin = redis.Redis(
-            unix_socket_path=str(self._socket),
+        command_line = [str(self.binary), str(configuration)]
+        self.process = lab.spawn(self.name, ROLE, command_line, host=self.place.host)
+        self.wait_until_ready(self.process)
+        self._admin = self.log_in(self._socket)
+        self.ask("PING")
+        for part in self.parts:
+            part.started()
+
+    def wait_until_ready(self, process: Process) -> None:
+        """Wait until a process of this program answers. Raises `LAB_FAILED`."""
+        # Redis writes 'Ready to …' for a port, and 'The server is now ready to …' for a Unix socket.
+        is_ready = lambda: b"ready to accept connections" in process.log.read_bytes().lower()  # noqa: E731
+        self.place.lab.wait_until(f"starting {process.name}", is_ready, only=process)
+
+    def log_in(self, socket: Path, **options: Any) -> redis.Redis:
+        """Return the administrator's client of the server, or of its replica, that listens at a Unix socket.
+
+        `close` closes it. `options` are redis-py's.
+        """
+        client = redis.Redis(
+            unix_socket_path=str(socket),
             username=ADMINISTRATOR,
             password=self._admin_password.get_secret_value(),
             decode_responses=True,
+            **options,
         )
-        self.ask("PING")
+        self._clients.append(client)
+        return client
 
     def close(self) -> None:
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
+        self._admin = None
+        while self._clients:
+            self._clients.pop().close()
 
     def configuration(self) -> str:
         """Return the whole redis.conf. Settings that it leaves out have Redis's defaults, not the distribution's."""
@@ -126,7 +150,7 @@ class RedisServer(LabServer):
             "tls-key-file": str(certificate),
             "unixsocket": str(self._socket),
             "unixsocketperm": "700",
-            "dir": str(self._folder),
+            "dir": str(self.folder),
             **self._settings,
         }
         # The file holds only hashes of passwords, which are enough for Redis.
@@ -168,30 +192,10 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings."""
-        configuration = self._place.configuration
+        """Return the running server's values of the study's settings, and facts about its optional features."""
+        configuration = self.place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
-        return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
-
-    def readings(self) -> dict[str, float]:
-        """Return the flushes and the bytes of the append-only file; {} if the study does not configure this file.
-
-        Redis does not count flushes, so they are computed from the pages (of 4,096 bytes) that Redis has made dirty,
-        which the kernel counts. The first append after a flush makes the file's last page dirty again. It counts as one
-        page. Apart from that, each 4,096 appended bytes count as one page. The number of flushes is therefore the
-        number of dirtied pages minus the file's size in pages.
-        """
-        if APPEND_ONLY not in self._place.configuration.settings:
-            return {}
-        written = int(self.ask("INFO", "persistence").get("aof_current_size", 0))
-        pages = pages_written(self._process.pid)
-        flushes = {} if pages is None else {FLUSHES: pages - written / PAGE_BYTES}
-        return {LOG_BYTES: float(written), **flushes}
-
-    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        settings = self._place.configuration.settings
-        always = (settings.get(APPEND_ONLY), settings.get("appendfsync")) == ("yes", "always")
-        return flush_mismatch(increases, answer, always)
+        return {name: self.ask("CONFIG", "GET", name)[name] for name in shown} | super().evidence()
 
     def describe(self) -> Description:
         return Description(
@@ -202,7 +206,8 @@ class RedisServer(LabServer):
                 "TLS": "a separate port, the only open one while TLS is measured; session tickets for clients that "
                 "resume sessions",
                 "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
-            },
+            }
+            | merged(part.facts() for part in self.parts),
         )
 
     def show_key(self, kind: str) -> bool:
@@ -217,30 +222,25 @@ class RedisServer(LabServer):
         self._key = kind
         return True
 
-    def ask(self, *command: str) -> Any:
+    def ask(self, *command: str, of: redis.Redis | None = None) -> Any:
+        """Execute a command as the administrator, on this server or on `of`. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         try:
-            return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
+            return (of or self._admin).execute_command(*command)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
+
+    def add_user(self, name: str, password: SecretStr, *rights: str) -> None:
+        """Create another user, or change its password and rights."""
+        self.ask("ACL", "SETUSER", name, "on", f"#{_hash(password)}", *rights)
 
     def _connections(self) -> int:
         return int(self.ask("INFO", "stats")["total_connections_received"])
 
     @property
     def _socket(self) -> Path:
-        return self._folder / "socket"
-
-
-def pages_written(pid: int) -> float | None:
-    """Return the number of pages of files to which a process has written, as the kernel counts; None if unknown."""
-    try:
-        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-    except OSError:
-        return None
-    counts = dict(line.split(": ") for line in lines)
-    return int(counts["write_bytes"]) / PAGE_BYTES
+        return self.folder / "socket"
 
 
 def _hash(password: SecretStr) -> str:

@@ -83,6 +83,8 @@ fn redis_operations_allocate_nothing() {
         {
             assert_eq!(extra_allocations(workload.clone(), settings.clone(), Transport::Plain {}), 0, "{workload}");
         }
+        let waits = redis::Settings { wait_replicas: serde_json::from_value(json!(1)).unwrap(), ..settings };
+        assert_eq!(extra_allocations(json!({"name": "w", "kind": "write"}), waits, Transport::Plain {}), 0);
     }
 }
 

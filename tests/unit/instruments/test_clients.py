@@ -168,6 +168,7 @@ def test_redis_benchmark_logs_in_with_the_account_whose_password_may_be_visible(
         ("sysbench", MYSQL, TLS.model_copy(update={"version": None}), "cannot use TLS without a client certificate"),
         ("sysbench", MYSQL, Transport(kind="tls", security_level=0), "cannot accept keys"),
         ("redis-benchmark", REDIS.with_settings({"visible_login": None}), PLAIN, "cannot log in without showing"),
+        ("redis-benchmark", REDIS.with_settings({"wait_replicas": 1}), PLAIN, "cannot wait for a replica"),
         ("redis-benchmark", REDIS.with_settings({"key_prefix": "c:"}), PLAIN, "cannot choose the names of its keys"),
     ],
 )

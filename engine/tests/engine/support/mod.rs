@@ -148,6 +148,7 @@ pub fn redis_service(address: &str) -> redis_wire::Settings {
         resp: 2,
         key_prefix: String::new(),
         value_bytes: 100,
+        wait_replicas: None,
     }
 }
 

@@ -62,7 +62,7 @@ fn answer(command: &[String], resp: u8) -> Vec<u8> {
         "CLIENT" => format!("$6\r\nresp={resp}\r\n"),
         "GET" => format!("$100\r\n{}\r\n", "x".repeat(100)),
         "HSET" => ":0\r\n".into(),
-        "ZADD" => ":1\r\n".into(),
+        "WAIT" | "ZADD" => ":1\r\n".into(),
         "HGETALL" if resp == 3 => format!("%10\r\n{}", strings(20)),
         "HGETALL" => format!("*20\r\n{}", strings(20)),
         "HMGET" => format!("*1\r\n{}", strings(1)),

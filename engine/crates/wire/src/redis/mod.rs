@@ -1,10 +1,12 @@
-//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET (one at a time, or several in a pipeline), and YCSB's
-//! operations on hashes. A server has a separate port for TLS, where each connection begins with the TLS handshake.
+//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET (one at a time, or several in a pipeline), SET followed by
+//! WAIT, and YCSB's operations on hashes. A server has a separate port for TLS, where each connection begins with the
+//! TLS handshake.
 
 mod channel;
 mod login;
 mod reply;
 mod strings;
+mod wait;
 mod ycsb;
 
 pub use strings::Strings;
@@ -19,11 +21,13 @@ use net::runtime::{Reactor, TaskId};
 use net::settings;
 use net::transport::{Address, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
+use reply::{Element, Reader};
 use serde::Deserialize;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use strings::is_size;
+use wait::Wait;
 use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, CACHE, Job, KeyValue, Kind, Overwrite, Pipeline, Records};
 use ycsb::{Hashes, ScannedKeys};
@@ -48,6 +52,10 @@ pub struct Settings {
     /// The length of the strings to read and write: 100, 1024 or 102400 bytes.
     #[serde(default = "one_hundred")]
     pub value_bytes: usize,
+    /// The number of replicas that must have a record before the operation that wrote it (workload `write`) ends. Null
+    /// to wait for none. Loading does not wait.
+    #[serde(default)]
+    pub wait_replicas: Option<Wait>,
 }
 
 fn two() -> u8 {
@@ -71,7 +79,7 @@ impl Settings {
 }
 
 impl crate::Settings for Settings {
-    fn check(&self, _kinds: &[Kind]) -> Result<()> {
+    fn check(&self, kinds: &[Kind]) -> Result<()> {
         let refuse = |what: &str| Err(Failure::new(Class::Plan, what));
         if !matches!(self.resp, 2 | 3) {
             return refuse("resp must be 2 or 3");
@@ -81,6 +89,9 @@ impl crate::Settings for Settings {
         }
         if !is_size(self.value_bytes) {
             return refuse("value_bytes must be 100, 1024 or 102400");
+        }
+        if self.wait_replicas.is_some() && kinds.contains(&Kind::Ycsb) {
+            return refuse("YCSB's operations cannot wait for replicas (wait_replicas)");
         }
         Ok(())
     }
@@ -252,8 +263,16 @@ impl KeyValue for Session {
 
 impl Overwrite for Session {
     async fn overwrite(&mut self, strings: &Strings, random: &mut Random) -> Result<()> {
-        strings.append_set(strings.any(random), self.channel.request());
-        self.channel.ask(ok).await
+        let request = self.channel.request();
+        strings.append_set(strings.any(random), request);
+        let Some(wait) = self.service.settings.wait_replicas else { return self.channel.ask(ok).await };
+        wait.append(request);
+        let mut written = false;
+        let check = |element: Element<'_>, rest: Reader<'_>| match std::mem::replace(&mut written, true) {
+            false => ok(element, rest),
+            true => wait.check(element, rest),
+        };
+        self.channel.ask_all(2, check).await
     }
 }
 
@@ -305,6 +324,10 @@ mod tests {
     #[test]
     fn invalid_settings_are_refused_before_connecting() {
         assert!(with(r#""resp": 3"#).unwrap().check(&[]).is_ok());
+        assert!(with(r#""wait_replicas": 0"#).is_err());
+        let waits = with(r#""wait_replicas": 1"#).unwrap();
+        assert!(waits.check(&[Kind::Load, Kind::Write]).is_ok());
+        assert_eq!(waits.check(&[Kind::Write, Kind::Ycsb]).unwrap_err().class, Class::Plan);
         for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 101"#] {
             assert_eq!(with(wrong).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{wrong}");
         }
