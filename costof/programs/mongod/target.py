@@ -108,8 +108,8 @@ class MongodbTarget(TargetServer):
 
     def writes(self) -> list[str]:
         create, marker, load, drop = describe_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
-        if WRITES in self.kinds:
-            most = "until the run ends" if self.most_operations is None else f"at most {self.most_operations:,} in all"
+        if WRITES in self.use.kinds:
+            most = "until the run ends" if self.use.most_operations is None else f"at most {self.use.most_operations:,} in all"
             load = f"insert documents into its {COLLECTION} while measuring, {most}"
             return [create, marker, load, f"change one document in its {MARKER_NAME} after each slice", drop]
         return [create, marker, load, drop]
@@ -147,12 +147,12 @@ class MongodbTarget(TargetServer):
         if target_settings.get(JOURNAL_DEFAULT):
             with contextlib.suppress(PyMongoError):
                 configuration = self.session.client.admin.command("replSetGetConfig")["config"]
-                if not configuration[JOURNAL_DEFAULT]:
+                if not configuration.get(JOURNAL_DEFAULT, True):
                     return f"its {JOURNAL_DEFAULT} is false, so a majority answers for a write from memory"
         return None
 
     def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
-        if WRITES not in self.kinds or self.counters_hidden is not None:
+        if WRITES not in self.use.kinds or self.counters_hidden is not None:
             return {}
         try:
             return read_writes(self.session.client.admin.command("serverStatus"))
@@ -161,7 +161,7 @@ class MongodbTarget(TargetServer):
             return {}
 
     def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
-        if WRITES in self.kinds:
+        if WRITES in self.use.kinds:
             self.session.run(self._wait_for_members)
 
     def describe(self) -> Description:
@@ -169,7 +169,7 @@ class MongodbTarget(TargetServer):
         members = len(self.hello.get("hosts", [])) + len(self.hello.get("passives", []))
         topology = f"replica set {replica_set} with {members} visible members" if replica_set else "a single server"
         facts = {"database": self.database}
-        if WRITES in self.kinds:
+        if WRITES in self.use.kinds:
             facts["flushes"] = "counted by the primary for all its clients together"
             facts["time of a flush"] = "not measured, because costof does not reach the server's disk"
         else:
