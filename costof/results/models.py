@@ -16,7 +16,7 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.uneven import UnevenRounds
 from costof.study.schema import Published, PublishedFigure
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Factor(Model):
