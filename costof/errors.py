@@ -315,8 +315,8 @@ class WarningText:
     """The texts of warnings, shown next to the figures."""
 
     # fmt: off
-    REPLICATE_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from the control in "
-        f"{metrics} by more than chance: do not trust effects that are no larger than this difference")
+    REPLICATE_DIFFERS = Message(lambda metrics: f"two identical copies of the control differ in {metrics} by more "
+        "than chance: trust only effects that are larger than this difference")
     COMMAND_NOTE = Message(lambda arm, note: f"{arm}: {note}")
     LEFT_RUNNING = Message(lambda arm, children, slices: f"{arm} left {children} running in the background (in "
         f"{slices}): costof ended it, and no figure contains its work; make the command wait for it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -11,15 +12,27 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     Raises `OSError`.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, str | bytes]) -> None:
+    """Write several files that belong together. A full disk leaves all old files intact.
+
+    All temporary files are complete before the first one is renamed. Only a crash between two renames can leave new
+    files beside old ones. Raises `OSError`.
+    """
+    temporaries = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in contents}
     try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            # Without fsync, the rename may reach the disk before the content. Some file systems report a full disk only
-            # in fsync.
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        for path, content in contents.items():
+            with temporaries[path].open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                # Without fsync, the rename may reach the disk before the content. Some file systems report a full disk
+                # only in fsync.
+                os.fsync(file.fileno())
+        for path, temporary in temporaries.items():
+            temporary.replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        for temporary in temporaries.values():
+            temporary.unlink(missing_ok=True)
         raise

@@ -123,7 +123,7 @@ def _section(pair: Compared) -> str:
     return "\n\n".join(
         [
             f"## [{escape(glance.title(study))}](studies/{study}.md)",
-            pipe_table(COLUMNS, (map(escape, _cells(pair, change)) for change in pair.changes)),
+            pipe_table(COLUMNS, ([*map(escape, _cells(pair, change))] for change in pair.changes)),
             f"First: {facts[0]}. Second: {facts[1]}.\n",
         ]
     )

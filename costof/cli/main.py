@@ -20,7 +20,7 @@ COMMANDS = {
     "run": ("costof.cli.run:run", "Run STUDY: measure, and report what the protection costs."),
     "versus": ("costof.cli.versus:versus", "Compare the costs of commands with the first one."),
     "new": ("costof.cli.new:new", "Write a study file for commands of your own."),
-    "show": ("costof.cli.show:show", "Print the answer of an earlier run."),
+    "show": ("costof.cli.show:show", "Print the verdict, key figures and checks of an earlier run."),
     "report": ("costof.cli.show:report", "Write the reports of an earlier run again."),
     "export": (
         "costof.cli.export:export",

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from costof.cli.output import AnswerForm, answer_form_options
 from costof.errors import CostofError, ErrorText
-from costof.files import write_whole
 from costof.results.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ RESULT = "result.json"
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 @answer_form_options
 def show(folder: Path, answer_form: AnswerForm) -> None:
-    """Print the answer of an earlier run."""
+    """Print the verdict, key figures and checks of an earlier run."""
     from costof.report import analyse
 
     ledger = Ledger.open(folder)
@@ -53,7 +52,6 @@ def write_answer(ledger: Ledger) -> Result:
 
     result = analyse(ledger)
     try:
-        write_whole(ledger.folder / RESULT, result.model_dump_json(indent=2) + "\n")
         write_reports(result, ledger.folder)
     except OSError as error:
         raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error

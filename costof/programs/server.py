@@ -38,7 +38,7 @@ from costof.programs.target_database import choose_database_name
 
 @dataclass(frozen=True)
 class Place:
-    """What a server of a lab needs to start: its host, certificates, configuration, and facts about the workloads.
+    """The needs of a server of a lab at its start: host, certificates, configuration, and facts about the workloads.
 
     - `new_address` returns an unused address of the host that all clients can reach.
     - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
@@ -215,6 +215,29 @@ class Session(Protocol):
         """Close the session; do nothing if it was never opened."""
 
 
+@dataclass(frozen=True)
+class PlannedUse:
+    """The use that a run makes of a target: its workloads, and the levels of the study's main factor (the protection).
+
+    - `kinds`: the kinds of the study's workloads, such as 'ycsb'. A target need not create tables that no workload
+      uses.
+    - `most_operations`: the maximum number of operations of the run; None if only time limits them.
+    - `factor`: the main factor, such as 'transport'.
+    - `levels` maps each level that the run measures, such as 'tls', to the level's table `target` in the study.
+    - `offered`: the same for all levels that this server may be able to measure.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    most_operations: int | None = None
+    factor: str = ""
+    levels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    offered: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+#: The use of a target by a command that does not measure, or in a study whose target does not depend on the use.
+NO_USE = PlannedUse()
+
+
 class TargetServer(ABC):
     """A user's own server, and the place for a run's data on it, such as a database.
 
@@ -230,7 +253,7 @@ class TargetServer(ABC):
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
-    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+    def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
         """Parse the URL. `records` is the number of records to load. Subclasses set `url` and `session`.
 
         Raises `BAD_TARGET`, `BAD_DATABASE`.
@@ -238,6 +261,7 @@ class TargetServer(ABC):
         self.chosen = access.database
         self.records = records
         self.run = run
+        self.use = use
         #: The name of the run's database or schema. For Redis, it is the part of the keys' prefix that identifies the
         #: run.
         self.database = choose_database_name(access.database, run)
@@ -245,16 +269,6 @@ class TargetServer(ABC):
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
-        #: The kinds of the study's workloads, such as 'ycsb'. A subclass need not create tables that no workload uses.
-        self.kinds: frozenset[str] = frozenset()
-        #: The most operations that the run may perform; None if only time limits them.
-        self.most_operations: int | None = None
-        #: The study's main factor (the protection), such as 'transport'. `levels` maps each level that the run
-        #: measures, such as 'tls', to the level's table `target` in the study. `offered` is the same for all levels
-        #: that this server may be able to measure.
-        self.factor = ""
-        self.levels: Mapping[str, Mapping[str, Any]] = {}
-        self.offered: Mapping[str, Mapping[str, Any]] = {}
 
     def __enter__(self) -> Self:
         """Connect, and reserve the place for the run's data (`claim`).
@@ -406,15 +420,15 @@ class TargetServer(ABC):
         return warnings
 
     def _check_levels(self) -> None:
-        reasons = {level: reason for level, each in self.levels.items() if (reason := self.lacks(each)) is not None}
+        reasons = {level: reason for level, each in self.use.levels.items() if (reason := self.lacks(each)) is not None}
         if reasons:
             raise CostofError(
                 ErrorText.LEVELS_UNSUPPORTED,
                 target=self.shown,
-                factor=self.factor,
+                factor=self.use.factor,
                 levels=",".join(reasons),
                 reason=next(iter(reasons.values())),
-                others=",".join(level for level, each in self.offered.items() if self.lacks(each) is None),
+                others=",".join(level for level, each in self.use.offered.items() if self.lacks(each) is None),
             )
 
     def _occupied(self, what: str = "already exists, and its content is not from this run") -> CostofError:

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from costof import format as fmt
-from costof.files import write_whole
+from costof.files import write_together
 from costof.report import markdown, terminal
 from costof.report.blocks import (
     TERMINAL,
@@ -37,7 +37,7 @@ from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
-from costof.report.summary import BREAK_EVEN, ROUNDS, summary
+from costof.report.summary import BREAK_EVEN, NO_MITIGATION, REDUCES_COST, ROUNDS, summary
 from costof.results.core import build_core
 from costof.results.index import Index
 from costof.results.ledger import Ledger
@@ -180,11 +180,13 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 #: The short answer should fit into MOST_LINES lines. If it does not fit, it is built again at the next level of
 #: SHORTNESS, which is shorter. For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the
-#: labels of the lines to omit.
+#: labels of the lines to omit. What reduces the cost is omitted only if the run measured no mitigation.
 MOST_LINES = 30
-SHORTNESS = range(4)
-MOST_FIGURES = (6, 6, 4, 3)
-LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, {BREAK_EVEN, ROUNDS, "Why"})
+SHORTNESS = range(6)
+MOST_FIGURES = (6, 6, 4, 3, 3, 2)
+_REASONS = {BREAK_EVEN, ROUNDS, "Why"}
+_ALL = {*_REASONS, REDUCES_COST}
+LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, _REASONS, _ALL, _ALL)
 #: The first words of the warning that the machine was busy before the run. If the short answer has checks, it leaves
 #: this warning out, because one of the checks says whether the machine was quiet during the run.
 BUSY_BEFORE = "the machine was busy"
@@ -201,10 +203,23 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         wider = chosen_end(result)
         blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
-    blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
+    blocks += [
+        Paragraph(text, label=label)
+        for label, text in brief.beside_verdict
+        if label not in LEFT_OUT[shortness] or not text.startswith(NO_MITIGATION)
+    ]
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
-    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
+    left_out = set(result.lost_hosts)
+    if result.sections.checks:
+        left_out |= {text for text in result.warnings if text.startswith(BUSY_BEFORE)}
+    others = [text for text in result.warnings if text not in left_out]
+    # A lost host comes first: from then on, the remaining hosts were loaded differently.
+    warnings = [
+        *map(fmt.capital, result.lost_hosts),
+        *warnings,
+        *(index.failure(arm) for arm in index.arms_in_error),
+        *map(fmt.capital, others),
+    ]
     figures = first_of_each_arm(brief.figures, MOST_FIGURES[shortness])
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
@@ -251,8 +266,14 @@ def render_embedded(result: Result) -> str:
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
-    """Write `report.html` and `report.md` into an existing folder, and return their paths in this order."""
-    reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
-    for path, text in reports.items():
-        write_whole(path, text)
+    """Write `result.json`, `report.html` and `report.md` into an existing folder, and return their paths in this order.
+
+    If one of them cannot be written, all files of an earlier report stay as they are. Raises `OSError`.
+    """
+    reports = {
+        folder / "result.json": result.model_dump_json(indent=2) + "\n",
+        folder / "report.html": render_html(result),
+        folder / "report.md": render_markdown(result),
+    }
+    write_together(reports)
     return list(reports)

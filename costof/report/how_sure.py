@@ -126,9 +126,9 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
     if len(quantities) > MOST_NAMES:
         return f"{len(affected)} of the {len(figures)} key figures"
     known = _arms_by_quantity(figures)
-    several = len({figure.arm for figure in figures}) > 1
+    partly = any(labels != known[words] for words, labels in quantities.items())
     names = [
-        f"{words} (only with {fmt.listed(labels)})" if several and labels != known[words] else words
+        f"{words} (with {'every variant' if labels == known[words] else fmt.listed(labels)})" if partly else words
         for words, labels in quantities.items()
     ]
     return fmt.listed(names)

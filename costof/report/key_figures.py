@@ -171,9 +171,9 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
-    Figures that the same rounds dominate share a sentence. For example: 'Round 3 was far slower than the others (TLS:
-    151 ms; the others: 14 to 20 ms). Round 3 alone raises the mean difference of a new connection from +15 ms to
-    +24 ms.'
+    Figures that the same rounds dominate share a sentence. For example: 'For a new connection, round 3 was far slower
+    than the others ('TLS': 151 ms; the others: 14 to 20 ms). Round 3 alone raises the mean difference of a new
+    connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -186,7 +186,8 @@ def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
 
 def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, several: bool) -> str:
     figure, uneven = group[0]
-    side = f"{figure.control_label}: " if uneven.in_control else f"{figure.arm_label}: " if several else ""
+    label = figure.control_label if uneven.in_control else figure.arm_label if several else ""
+    side = f"'{label}': " if label else ""
     low, high = (two_digits(each) for each in (uneven.low, uneven.high))
     usual = side + fmt.with_unit(low if low == high else f"{low} to {high}", figure.unit)
     if not uneven.rounds:
@@ -195,12 +196,12 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
             "average"
             for each, rounds in group
         ]
-        return f"The {unit}s differ widely ({usual}): {fmt.listed(effects)}."
+        return f"For {figure.words}, the {unit}s differ widely ({usual}): {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
     was, which = "was" if one else "were", fmt.capital(rounds_in_words(uneven, unit))
     text = (
-        f"{which} {was} {_how_far(figure, uneven)} "
+        f"For {figure.words}, {rounds_in_words(uneven, unit)} {was} {_how_far(figure, uneven)} "
         f"({side}{far}; the others: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
     )
     hidden = [

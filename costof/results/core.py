@@ -14,7 +14,7 @@ from costof.results.ledger import SliceRecord
 from costof.results.load import drop_overloaded
 from costof.results.models import CarryOver, Core, FailedOperations, HostStartSpread, MissingFigure
 from costof.results.run import Run
-from costof.results.warnings import collect_warnings, count_errors
+from costof.results.warnings import collect_warnings, count_errors, lost_host_warnings
 from costof.statistics.carry_over import carry_over
 from costof.statistics.intervals import FEWEST_ROUNDS, Mean
 from costof.statistics.proportions import newcombe
@@ -79,6 +79,7 @@ def build_core(run: Run, name: str) -> Core:
         failures=count_failures(run),
         missing=[*find_missing_figures(run), *find_overloaded_figures(run)],
         warnings=collect_warnings(run, len(effects)),
+        lost_hosts=lost_host_warnings(run),
         host_start_spread=host_start_spread(run),
         environment=_environment(run),
         command=command_line(plan, max(2, run.rounds if not run.starts else max(run.starts))),

@@ -25,7 +25,7 @@ same member in both."""
 
 @dataclass(frozen=True)
 class Lead:
-    """What a section changes in the sentences at the top of the report.
+    """The changes that a section makes to the sentences at the top of the report.
 
     - `leads`: the section's sentences begin the report, and all sentences about costs are details below them.
     - `reference`: the only arm whose costs are main sentences; None if all arms may have main sentences.
@@ -246,16 +246,17 @@ class Index:
         """Return sentences about the largest noise between identical arms and between server starts."""
         lines = []
         headline = {metric.name for metric in self.headline_metrics}
-        floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
+        of_headline = [floor for floor in self.core.noise_floor if floor.metric in headline]
+        floors, scope = (of_headline, "a headline metric") if of_headline else (self.core.noise_floor, "any metric")
         if floors:
             worst = max(floors, key=lambda floor: floor.relative)
             unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
-                f"Two identical copies of the control ('{self.control_label}') differ most in {where}: by "
-                f"{fmt.percent(worst.relative)} ({amount}). An effect of {fmt.percent(worst.relative)} or less in "
-                f"{where} may be noise."
+                f"Two identical copies of the control ('{self.control_label}') differ by "
+                f"{fmt.percent(worst.relative)} ({amount}) in {where}, their largest relative difference in {scope}. "
+                f"An effect of {fmt.percent(worst.relative)} or less in {where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)

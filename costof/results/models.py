@@ -474,6 +474,9 @@ class Core(Model):
     )
     missing: list[MissingFigure] = Field(default=[], description="Metrics that some arms or slices lack.")
     warnings: list[str]
+    lost_hosts: list[str] = Field(
+        default=[], description="The warnings about hosts that failed during the run; `warnings` has them too."
+    )
     host_start_spread: HostStartSpread | None = Field(
         default=None, description="None unless several hosts measured at once."
     )

@@ -39,7 +39,10 @@ TIMES = (10, 60, 300)
 
 
 class Outcome(StrEnum):
-    """Whether a verdict is right. `TOO_SMALL` is not an error: the machine's noise hides a cost of this size."""
+    """The correctness of a verdict on a known cost.
+
+    `TOO_SMALL` is not an error: the machine's noise hides a cost of this size.
+    """
 
     RIGHT = "right"
     TOO_SMALL = "too small to find"

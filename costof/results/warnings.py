@@ -55,11 +55,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
                     texts.append(warning.text(arm=name, detail=detail))
     if any(run.refusal_reason(control) for control in plan.controls):
         texts.append(WarningText.NO_CONTROL.text())
-    texts += [
-        WarningText.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
-        for lost in run.lost_hosts
-        if lost.rest is not None
-    ]
+    texts += lost_host_warnings(run)
     texts += [WarningText.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
         wrong = [record.mismatch for record in run.all_slices(arm.name) if record.mismatch]
@@ -87,6 +83,15 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
         texts.append(WarningText.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
     # Each start of the servers records its warnings again, so repetitions are removed.
     return list(dict.fromkeys(texts))
+
+
+def lost_host_warnings(run: Run) -> list[str]:
+    """Return a warning for each host that failed while the others continued."""
+    return [
+        WarningText.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
+        for lost in run.lost_hosts
+        if lost.rest is not None
+    ]
 
 
 def _left_by_commands(run: Run) -> Iterator[str]:

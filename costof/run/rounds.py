@@ -37,7 +37,7 @@ from costof.study.sweep import CAPACITY
 
 @dataclass
 class StartingPoint:
-    """What a resumed run, or the next start of the servers, continues from.
+    """The state from which a resumed run, or the next start of the servers, continues.
 
     A run with --restarts starts the servers several times. These fields describe the start with number `start`, which
     continues:

@@ -113,7 +113,7 @@ class Published(Model):
     def cited(self) -> str:
         """A citation with source, date and setting."""
         return (
-            f"Source of the published figures: {self.source}, {self.date}. Conditions of the published figures: "
+            f"The published figures are from {self.source} ({self.date}). Conditions of the published figures: "
             f"{self.setting.rstrip('.')}."
         )
 
@@ -124,7 +124,7 @@ LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """What an arm's levels together require of client, server and lab. `transport` is None if no level sets it."""
+    """The requirements of all levels of an arm for client, server and lab. `transport` is None if no level sets it."""
 
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
@@ -191,7 +191,7 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 
 
 class Level(CommandLevel):
-    """What one level of a factor, such as 'tls', requires of client, server and lab.
+    """The requirements of one level of a factor, such as 'tls', for client, server and lab.
 
     An arm has one level of each factor. Their fields are merged into the arm's `ArmSettings`. costof's code uses only
     these fields and never the level's name, so a study may choose any names. The `label` of a level of the main factor

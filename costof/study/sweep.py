@@ -27,7 +27,7 @@ from costof.study.load import (
     RequestedLoad,
     parse_rate,
 )
-from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
+from costof.study.schema import Metric, Profile, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
 #: The largest relative cost that counts as no cost.
@@ -298,7 +298,8 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     """Return the study with the capacity of each arm as its only metric.
 
-    `study` must already be the study at the single load `load` (`at_load`).
+    `study` must already be the study at the single load `load` (`at_load`). Slices keep the length that they have at
+    this load; `resolve` replaces it by that of the sweep.
     """
     several = load.operation[1]
     capacity = Metric(
@@ -312,14 +313,13 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
         better="higher",
         margin=MARGIN,
     )
-    size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
         # Keep only the first level of each factor except the main one. Each arm takes several slices a round, so a run
         # with all arms of the profile would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
-        kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
-        return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})
+        slices = {sweep.workload: profile.slices[sweep.workload]}
+        return profile.model_copy(update={"slices": slices, "factors": levels, "also": []})
 
     return study.model_copy(
         update={

@@ -175,7 +175,7 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)
-    assert re.search(r"raise the 'margin' of th.+ in the study's file, .+ \(now \d+ % for '", advice)
+    assert re.search(r"raise the 'margin' of '.+' in the study's file\. .+; the margin is now \d+ % for '", advice)
 
 
 def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:
@@ -207,8 +207,8 @@ def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:
     warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
     text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(
-        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\), warm-up included; the first error: "
-        r"no answer within 10,000 ms in auth",
+        r"\d+ operations? of '[^']+' with TLS 1\.3 \(rsa-2048\) failed \(timeout\), including those of the warm-up; "
+        r"the first error: no answer within 10,000 ms in auth",
         " ".join(text.split()),
     )
     assert "Steal was 4 %." in text
@@ -248,10 +248,10 @@ def test_report_states_which_share_of_the_added_time_is_spent_on_the_wire() -> N
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f" ({spaced(fmt.percentage(each.share))} of these " in sentence
+    assert f", which is {spaced(fmt.percentage(each.share))} of the " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
-    assert "share unresolved" in sentence
+    assert " with pymongo is unresolved" in sentence
 
 
 def test_report_summary_of_a_run_with_too_few_rounds_says_only_that_the_budget_was_too_short() -> None:

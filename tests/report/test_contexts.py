@@ -71,7 +71,7 @@ def test_published_figures_are_shown_only_beside_their_arm_at_their_distance() -
 
 def test_report_summary_of_many_protections_names_only_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
-    assert "calculated for 100 new connections a second with 10 operations each" in service
+    assert "At 100 new connections a second with 10 operations each, TLS " in service
     assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections: it ")
     assert "is one of the cheapest" in least, "the tunnels cannot be told apart"
 

@@ -54,7 +54,7 @@ def test_first_query_is_a_key_figure_if_each_connection_sends_only_one_query() -
 def test_verdict_on_an_overloaded_arm_states_how_much_load_it_served() -> None:
     text = spaced(at_load(0.5).summary.verdict)
     assert "cannot carry 300 new connections a second" in text
-    assert "It served 150 of the 300 connections a second that arrived; the others waited." in text
+    assert "Of the 300 connections a second that arrived, 150 were served and the others waited." in text
     assert "try a load of 120 a second" in text
 
 
@@ -88,10 +88,10 @@ def test_load_that_needs_the_whole_machine_is_reported_as_too_high() -> None:
 
 def test_verdict_of_a_run_on_a_busy_machine_begins_with_a_warning() -> None:
     result = at_load(load=RequestedLoad("430/s", "20"))
-    warning, costs = spaced(result.summary.verdict).split(". ", 1)
-    assert warning == (
+    warning, advice, costs = spaced(result.summary.verdict).split(". ", 2)
+    assert f"{warning}. {advice}" == (
         "With TLS (modern suite, rsa-2048), this machine was 86 % busy, so the times are mostly waits for a CPU and "
-        "hold for no other machine: try a load of 250 a second, or measure from another machine"
+        "hold for no other machine. Try a load of 250 a second, or measure from another machine"
     )
     assert costs.startswith("TLS (modern suite, rsa-2048) adds ")
     assert "need 1.71 of this machine's 2 cores at this load" in spaced(result.summary.room)

@@ -18,7 +18,7 @@ from costof.report.how_sure import Check, how_sure
 from costof.report.key_figures import CORES, KeyFigure, first_of_each_arm
 from costof.report.sections import section_spec
 from costof.report.sections.mitigations import SECTION as MITIGATIONS
-from costof.report.summary import summary
+from costof.report.summary import NO_MITIGATION, REDUCES_COST, summary
 from costof.report.verdict_sentence import verdict_figures, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
@@ -83,9 +83,9 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
-        "Round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 alone raises the mean "
-        "difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval of the mean "
-        "difference of a new connection would be 1.24 to 1.33 ms."
+        "For a new connection, round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 "
+        "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
+        "interval of the mean difference of a new connection would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -101,6 +101,21 @@ def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
     assert [end in wide for end in ends] == [True] * len(ends)
     assert not [end for end in ends if end in narrow]
     assert max(map(len, wide.splitlines())) <= 96
+
+
+@pytest.mark.parametrize(
+    ("mitigation", "is_shown"), [(f"{NO_MITIGATION}; to measure one, vary the pool.", False), ("a pool: −80 %.", True)]
+)
+def test_short_answer_that_is_too_long_names_a_mitigation_only_if_one_was_measured(
+    mitigation: str, is_shown: bool
+) -> None:
+    result = mongodb()
+    changes = {"mitigation": mitigation, "sure": "limited: a doubt."}
+    short = result.model_copy(update={"summary": result.summary.model_copy(update=changes)})
+    doubts = {"sure": f"limited: {'a doubt; ' * 200}"}
+    long = short.model_copy(update={"summary": short.summary.model_copy(update=doubts)})
+    assert REDUCES_COST in printed(short, 80, full=False)
+    assert (REDUCES_COST in printed(long, 80, full=False)) is is_shown
 
 
 def test_report_calls_its_certainty_limited_if_a_failed_check_affects_a_figure() -> None:
@@ -135,8 +150,8 @@ def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
         "(unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
-        "limited: after 10 rounds, the effects on 'reads a second' (only with silent and writes) and a read are "
-        "unresolved."
+        "limited: after 10 rounds, the effects on 'reads a second' (with silent and writes) and a read (with "
+        "every variant) are unresolved."
     )
 
 
@@ -196,7 +211,7 @@ def test_report_says_which_encryption_a_pooler_without_tls_on_both_sides_gives_u
 def test_summary_says_how_much_of_the_added_time_the_database_driver_takes() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
-    assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."
+    assert reason == "37 ms of the 39.00 ms come from the application's driver; on the wire, 2.20 ms are added."
 
 
 def test_page_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:

@@ -59,7 +59,7 @@ class Verification(Model):
 
 
 class CommandLevel(Model):
-    """What one level of a factor, such as `transport = "tls"`, changes in the commands of its arms.
+    """The changes that one level of a factor, such as `transport = "tls"`, makes to the commands of its arms.
 
     An arm (measured variant) has one level of each factor, so several levels may change its commands.
     """

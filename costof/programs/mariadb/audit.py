@@ -63,7 +63,7 @@ COUNTED = "statements_"
 
 
 class AuditConfiguration(ServerConfiguration):
-    """Whether a server audits statements, and where its log goes."""
+    """The configuration of a server's audit: whether statements are logged, and where the log goes."""
 
     audit: Literal["off", "loaded"] | None = Field(
         default=None, description="Whether server_audit is loaded. If absent, the log's entries are not counted."

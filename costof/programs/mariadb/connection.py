@@ -73,7 +73,7 @@ FORM = UrlForm(
 
 
 class Decryption(Model):
-    """What a client needs to decrypt columns that a gateway (an encrypting proxy) has encrypted: the keys.
+    """The keys with which a client decrypts columns that a gateway (an encrypting proxy) has encrypted.
 
     `must_be_encrypted` lists columns as 'database.table.column'. Plaintext in such a column is an error.
     """

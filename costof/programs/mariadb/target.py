@@ -26,7 +26,7 @@ from costof.programs.mariadb.connection import (
     parse_mysql_url,
 )
 from costof.programs.reach import SERVER_ID, VERSION, fingerprint
-from costof.programs.server import TargetServer
+from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import Maker, Marker, describe_writes
 
 
@@ -42,9 +42,9 @@ class MysqlDatabaseTarget(TargetServer):
     PRIVILEGES: ClassVar[tuple[str, ...]]
     TABLES: ClassVar[tuple[str, ...]]
 
-    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+    def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
         self.url = parse_mysql_url(access, study)
-        super().__init__(access, study, run, records)
+        super().__init__(access, study, run, records, use)
         self.session = MysqlSession(self.url, on_reconnect=lambda: self._marked.lock())
         self._marked = MarkedDatabase(self.session, self.database)
         self._marker: Marker | None = None

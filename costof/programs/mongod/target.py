@@ -29,7 +29,7 @@ from costof.programs.mongod.connection import (
 )
 from costof.programs.mongod.lab import read_counters
 from costof.programs.reach import SERVER_ID, VERSION, read_certificate
-from costof.programs.server import TargetServer
+from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
@@ -48,9 +48,9 @@ class MongodbTarget(TargetServer):
     url: MongodbUrl
     session: MongodbSession
 
-    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+    def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
         self.url = parse_mongodb_url(access, study)
-        super().__init__(access, study, run, records)
+        super().__init__(access, study, run, records, use)
         self.session = MongodbSession(self.url)
         self._marked = MarkedDatabase(self.session, self.database)
         self._heartbeat = Heartbeat(self._marked.beat)

@@ -32,7 +32,7 @@ LogDestination = Literal["stderr", "collector", "syslog"]
 
 
 class AuditConfiguration(ServerConfiguration):
-    """Whether a server audits statements, and where its log goes."""
+    """The configuration of a server's audit: whether statements are logged, and where the log goes."""
 
     audit: Literal["off", "loaded"] | None = Field(
         default=None,

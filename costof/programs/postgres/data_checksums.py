@@ -12,7 +12,7 @@ CHECKSUMS_BY_DEFAULT = 18
 
 
 class ChecksumConfiguration(ServerConfiguration):
-    """Whether a server uses data checksums. By default they are off in a lab, whatever the version of PostgreSQL."""
+    """The use of data checksums by a server. By default they are off in a lab, whatever the version of PostgreSQL."""
 
     data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
 

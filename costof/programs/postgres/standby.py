@@ -19,7 +19,7 @@ IN_STEP = "streaming, sync"
 
 
 class StandbyConfiguration(ServerConfiguration):
-    """Whether a server has a standby, which is a second server with the same data."""
+    """The presence of a standby, which is a second server with the same data."""
 
     standby: Literal["off", "on"] = Field(
         default="off", description="Whether a second server, the synchronous standby, replays the server's log."

@@ -32,7 +32,7 @@ from costof.programs.postgres.connection import (
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
 from costof.programs.postgres.target_commits import SETTING, STANDBY_VALUES, TargetCommits, session_settings
 from costof.programs.reach import SERVER_ID, VERSION, read_certificate
-from costof.programs.server import TargetServer
+from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
 #: The setting with a session's name. Sessions in which the run sets `synchronous_commit` get a name, by which the run
@@ -53,9 +53,9 @@ class PgbenchTarget(TargetServer):
     url: LoginUrl
     session: PostgresSession
 
-    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+    def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
         self.url = parse_postgres_url(access, study)
-        super().__init__(access, study, run, records)
+        super().__init__(access, study, run, records, use)
         self._first_database = first_database(self.url)
         #: The parsed URL of a pooler, or None. With a pooler, no new database is created, because a pooler serves only
         #: databases in its configuration.
@@ -70,7 +70,7 @@ class PgbenchTarget(TargetServer):
 
     def reach(self) -> None:
         super().reach()
-        if any(SETTING in session_settings(each) for each in self.levels.values()):
+        if any(SETTING in session_settings(each) for each in self.use.levels.values()):
             self._commits.find_counters()
             self.counters_hidden = self._commits.hidden
 
@@ -190,7 +190,7 @@ class PgbenchTarget(TargetServer):
         facts = {"database": self.session.database, "schema": self.database}
         if self._has_pgbench:
             facts["pgbench's scale"] = f"{SCALE} branches"
-        if any(SETTING in session_settings(each) for each in self.levels.values()):
+        if any(SETTING in session_settings(each) for each in self.use.levels.values()):
             settings = self._commits.settings()
             facts["server settings"] = ", ".join(f"{name}={value}" for name, value in settings.items())
             facts["flushes"] = self._commits.hidden or "counted by the server for all its sessions together"
@@ -212,7 +212,8 @@ class PgbenchTarget(TargetServer):
             others = f"{SCALE * 11} into others"
             inserts.append(f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {others}")
         if self._has_ycsb:
-            most = "until the run ends" if self.most_operations is None else f"at most {self.most_operations:,} in all"
+            operations = self.use.most_operations
+            most = "until the run ends" if operations is None else f"at most {operations:,} in all"
             inserts.append(f"insert rows into {name}.{ycsb.TABLE} while measuring, {most}")
         return [
             f"create {in_database}",
@@ -227,11 +228,11 @@ class PgbenchTarget(TargetServer):
 
     @property
     def _has_ycsb(self) -> bool:
-        return "ycsb" in self.kinds
+        return "ycsb" in self.use.kinds
 
     @property
     def _has_pgbench(self) -> bool:
-        return self.kinds != {"ycsb"}
+        return self.use.kinds != {"ycsb"}
 
     @property
     def _tables(self) -> list[str]:

@@ -37,7 +37,7 @@ def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 class TargetCommits:
-    """What the server reports about the commits of all sessions with the same `application_name`."""
+    """The server's reports about the commits of all sessions with the same `application_name`."""
 
     def __init__(self, session: PostgresSession, application_name: str) -> None:
         self._session = session

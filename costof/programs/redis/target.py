@@ -26,7 +26,7 @@ from costof.programs.redis.connection import (
     StringsMarker,
     parse_redis_url,
 )
-from costof.programs.server import TargetServer
+from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
@@ -46,9 +46,9 @@ class StringsTarget(TargetServer):
     url: RedisUrl
     session: RedisSession
 
-    def __init__(self, access: Access, study: str, run: str, records: int) -> None:
+    def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
         self.url = parse_redis_url(access, study)
-        super().__init__(access, study, run, records)
+        super().__init__(access, study, run, records, use)
         if not self.chosen:
             # Keys begin with `costof:`, so the generated name needs no prefix.
             self.database = self.database.removeprefix(PREFIX)

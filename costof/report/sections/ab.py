@@ -14,7 +14,7 @@ from costof.results.models import Core, Effect
 from costof.results.run import Run
 
 NOTE = (
-    "The figures in this section cover all requests of the run and are counted as by ab: a request on an open "
+    "The figures in this section cover all requests of the run and are counted as ab counts them: a request on an open "
     "connection has a connect time of 0. ab prints no intervals; costof adds the effect, with its interval."
 )
 RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]

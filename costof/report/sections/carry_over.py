@@ -15,9 +15,9 @@ ORDER = "The order of measurements matters: '{metric}' is {change} after {other}
 BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
 WARM_UP = ". Use --warmup-each 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "The order matters if slices measured after another {arm} differ from slices measured after the same {arm}. They "
-    "are compared by least squares, with an effect for each round and each {arm} (Jones & Kenward 2014, chapter 5), at "
-    "an error rate of 1 % over all headline metrics."
+    "The order matters if slices measured after another {arm} differ from slices measured after the same {arm}. These "
+    "slices are compared by least squares, with an effect for each round and each {arm} (Jones & Kenward 2014, "
+    "chapter 5), at an error rate of 1 % over all headline metrics."
 )
 
 

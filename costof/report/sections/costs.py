@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -39,7 +38,7 @@ from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
     " In rows where the geometric mean of the ratios clearly differs from the quotient of the two values in the row, "
-    "the quotient is shown."
+    "the relative effect is this quotient."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -50,7 +49,7 @@ SHORTER_AFTER_TLS = (
     "The {phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as "
     "forking a process for the connection."
 )
-ALONE = "There is nothing to compare it with, so there are no costs."
+ALONE = "The run has no variant to compare with the control, so there are no costs."
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
@@ -59,8 +58,6 @@ NOISE_FLOOR_ORDER = 90
 #: If the effects on a metric have at most this many different verdicts, one sentence has a clause for each verdict.
 #: Otherwise each verdict has a separate sentence.
 MOST_CLAUSES = 2
-#: Matches the verb at the beginning of a clause, so that several clauses with the same verb can share it.
-VERB = re.compile(r"(?:adds|lowers|raises|shortens|has an unresolved effect of|makes no difference above .+? to) ")
 
 
 class CostsSection(Section[None, None]):
@@ -105,7 +102,8 @@ class CostsSection(Section[None, None]):
             legend = " ".join(
                 [
                     f"Brackets contain the 95 % confidence interval over {index.unit}s.",
-                    f"A relative effect is the geometric mean of the {index.unit}s' ratios."
+                    f"A relative effect is the ratio of a variant's figure to the control's, as a geometric mean over "
+                    f"{index.unit}s."
                     f"{QUOTIENT if disagreeing else ''}",
                 ]
             )
@@ -252,7 +250,8 @@ def _noise(line: Line) -> str:
     ]
     if not hidden:
         return ""
-    return f" Identical copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+    by = f"by as much as {line.label} changes it"
+    return f" Identical copies of the control differ in '{line.metric.label}'{_places(hidden)} {by}."
 
 
 def _why_unresolved(effect: Effect) -> str:
@@ -273,50 +272,54 @@ def _clauses(line: Line) -> str:
     few = len(found) <= MOST_CLAUSES
     for verdict in found:
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
-        parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
+        clause = _clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1)
+        parts.append(" ".join(clause).rstrip())
         name = "it" if few else name
     if not few:
-        return ". It ".join(parts)
+        return f". {fmt.capital(line.label)} ".join(parts)
     *first, last = parts
     return ", and ".join([", ".join(first), last] if first else [last])
 
 
 def _clause(
     metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str, *, with_places: bool = False
-) -> str:
-    """Return a clause about effects with the same verdict, such as "lowers 'queries a second' at lan by 12 %".
+) -> tuple[str, str]:
+    """Return the verb and the object of a clause about effects with the same verdict.
 
-    `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
+    For example ('lowers', "'queries a second' at lan by 12 %"). The object of 'makes no difference above 5 %' can be
+    ''. `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
     """
     named = name != "it"
     rate = metric.better == "higher"
     if verdict is Verdict.NO_DIFFERENCE:
-        return f"makes no difference above {fmt.share(metric.margin)}{f' to {name}' if named else ''}{_places(effects)}"
+        verb, places = f"makes no difference above {fmt.share(metric.margin)}", _places(effects)
+        return (f"{verb} to", f"{name}{places}") if named else (verb, places.lstrip())
     if verdict is Verdict.NO_COST:
-        return (
-            f"does not {'lower' if rate else 'raise'} {name} by more than {fmt.share(metric.margin)}{_places(effects)}"
+        return f"does not {'lower' if rate else 'raise'}", (
+            f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
     has_places = with_places or any(arm.at for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED and has_places:
-        parts = [f"of {_amount(metric, effect)} {_place(arm)}" for arm, effect in effects]
-        return f"has an unresolved effect{f' on {name}' if named else ''} {fmt.listed(parts)}"
+        parts = [f"of {_amount(metric, effect)} {_place(arm)}{_why_unresolved(effect)}" for arm, effect in effects]
+        return "has an unresolved effect", f"{f'on {name} ' if named else ''}{fmt.listed(parts)}"
     if verdict is Verdict.UNRESOLVED:
-        return f"has an unresolved effect of {_amount(metric, effects[0][1])} on {name}"
+        effect = effects[0][1]
+        return "has an unresolved effect of", f"{_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
+    less, more = fmt.verbs(metric.unit)
     if has_places:
-        less, more = fmt.verbs(metric.unit)
         verb = less if rate == (verdict is Verdict.COSTS) else more
-        return f"{verb} {name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
+        return verb, f"{name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
-        return f"lowers {name} by {amount}" if rate else f"adds {amount} to {name}"
-    return f"{'raises' if rate else fmt.verbs(metric.unit).less} {name} by {amount}"
+        return ("lowers", f"{name} by {amount}") if rate else ("adds", f"{amount} to {name}")
+    return "raises" if rate else less, f"{name} by {amount}"
 
 
 def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
     """Return what an arm costs as a predicate, such as "adds 0.5 ms [0.4, 0.6] (+86 %) to 'query' on the wire"."""
     arm = index.arm(effect.arm)
     assert arm is not None
-    return _clause(metric, Verdict.COSTS, [(arm, effect)], index.metric_in_view(metric.name))
+    return " ".join(_clause(metric, Verdict.COSTS, [(arm, effect)], index.metric_in_view(metric.name)))
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
@@ -345,8 +348,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
         ratio, unit = effect.printed_ratio, effect.unit
-        change = fmt.relative(ratio) if ratio else fmt.absolute(effect.difference, unit, signed=True)
-        return f"{change}{_why_unresolved(effect)}"
+        return str(fmt.relative(ratio) if ratio else fmt.absolute(effect.difference, unit, signed=True))
     if metric.better == "higher" and effect.printed_ratio is not None:
         return str(fmt.gain(effect.printed_ratio) if saves else fmt.loss(effect.printed_ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
@@ -374,11 +376,14 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    return f"{sentence(most, lines).rstrip('.')}, the largest measured cost in {names}{tail}."
+    return f"{sentence(most, lines)} No larger relative cost was measured in {names}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return a sentence about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire."."""
+    """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
+
+    Unresolved effects have a sentence of their own.
+    """
     texts = []
     for view, words in VIEWS.items():
         metrics = [metric for metric in index.headline_metrics if metric.view == view]
@@ -387,20 +392,20 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
         ]
+        clauses: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+        for line in lines:
+            verdict = line.effects[0][1].verdict
+            clause = _clause(line.metric, verdict, line.effects, f"'{line.metric.label}'")
+            clauses[verdict is Verdict.UNRESOLVED].append(clause)
         parts = [
-            _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'") for line in lines
+            fmt.capital(f"{words}, {text}" if unresolved and words else f"{text} {words}".rstrip())
+            for unresolved, each in clauses.items()
+            if each
+            for text in [f"{arm.label} {predicate(each, subjects=1)}"]
         ]
         if parts:
-            text = f"{fmt.capital(arm.label)} {_with_each_verb_once(parts)} {words}".rstrip()
-            texts.append(f"{text}.{''.join(map(_noise, lines))}")
+            texts.append(f"{'. '.join(parts)}.{''.join(map(_noise, lines))}")
     return texts
-
-
-def _with_each_verb_once(clauses: list[str]) -> str:
-    """Return clauses as text that names each verb once, such as "adds 1 ms to 'a' and 2 ms to 'b', and lowers 'c'"."""
-    matches = [(VERB.match(clause), clause) for clause in clauses]
-    pairs = [(match[0].rstrip(), clause[match.end() :]) if match else (clause, "") for match, clause in matches]
-    return predicate(pairs, subjects=1)
 
 
 TITLES = {

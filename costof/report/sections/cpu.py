@@ -21,8 +21,8 @@ LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {
     "throttled": "“Throttled” is the share of the time for which a program had to wait, because it had used up its CPU "
-    "limit. The column's heading, such as 'throttled: haproxy', names the program.",
-    "steal": "“Steal” is the share of the machine's CPU time that the hypervisor used for others.",
+    "limit. The heading of a column on throttling names its program, such as 'throttled: haproxy'.",
+    "steal": "“Steal” is the share of the machine's CPU time that the hypervisor gave to other virtual machines.",
 }
 Bars = tuple[str, Context, list[Cpu]]
 """The content of one panel of the figure: a workload, a context (such as a distance), and the CPU time of each arm."""

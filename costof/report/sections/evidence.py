@@ -56,8 +56,8 @@ class EvidenceSection(Section[None, None]):
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
             f"{fmt.plural(error.count, 'operation')} of '{index.workload_label(error.workload)}' with "
-            f"{index.label_at(error.arm)} failed ({error.error_class}), warm-up included; the first error: "
-            f"{error.detail}"
+            f"{index.label_at(error.arm)} failed ({error.error_class}), including those of the warm-up; the first "
+            f"error: {error.detail}"
             for error in index.core.errors
         ]
         yield Heading("Errors", media=FILES if errors else HTML)

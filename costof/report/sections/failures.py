@@ -19,8 +19,8 @@ from costof.study.commands import COMMAND
 HEAD = ["workload", "arm", "failed", "operations", "failed more than with the control"]
 TITLE = "Failed operations"
 METHOD = (
-    "The interval of a difference of two shares is Newcombe's (1998). Latencies and rates cover only operations that "
-    "succeeded."
+    "The interval of a difference between two shares of failed operations is computed by Newcombe's method (1998). "
+    "Latencies and rates cover only operations that succeeded."
 )
 SUCCEEDED = "Latencies and rates cover only operations that succeeded."
 #: If more than this share of operations fail, the report mentions it at its top, even if as many fail with the control.

@@ -45,7 +45,7 @@ PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """What one host contributed. CPU shares (0 to 1) are means over the host's slices."""
+    """The contribution of one host. CPU shares (0 to 1) are means over the host's slices."""
 
     host: str
     cores: int

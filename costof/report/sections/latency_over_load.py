@@ -35,8 +35,8 @@ PERCENTILES = (50.0, 95.0, 99.0)
 FEWEST_BEYOND = 5
 METHOD = (
     "Each round measures each variant at each load, in random order. A cost is the difference between a variant and "
-    "the control at the same load. Percentiles are computed over all operations of all rounds; those that commands "
-    "print are averaged over rounds."
+    "the control at the same load. Percentiles are computed over all operations of all rounds; percentiles that "
+    "commands print are averaged over rounds."
 )
 HOW_TO_READ = (
     "Each dot is a load at which the run measured. A line ends at the highest load that its variant carried: at higher "

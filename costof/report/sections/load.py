@@ -41,8 +41,8 @@ COMFORTABLE = 0.5
 #: A suggested load is at most this share of the rate that an overloaded arm served.
 MOST_OF_SERVED = 0.8
 SATURATION = (
-    "With {arm}, this machine was {busy} busy, so the times are mostly waits for a CPU and hold for no other machine: "
-    "try a load of {load} a second{elsewhere}."
+    "With {arm}, this machine was {busy} busy, so the times are mostly waits for a CPU and hold for no other machine. "
+    "Try a load of {load} a second{elsewhere}."
 )
 ELSEWHERE = ", or measure from another machine"
 HEAD = ["", "without", "with", "difference", "relative"]
@@ -234,9 +234,9 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
         f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect, index.unit) for metric, effect in effects])}, {at}"
     ]
     if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
-        texts.append(fmt.listed(tails))
+        texts.append(f"with {label}, {fmt.listed(tails)}")
     if cores:
-        texts.append(_cores_in_use(cores))
+        texts.append(f"with {label}, {_cores_in_use(cores)}")
     return " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
@@ -352,8 +352,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         # Give the rate that was offered in the measured slices: arrivals are random, so it differs a little from the
         # requested rate.
         served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
-        served_words = f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived"
-        parts.append(f"{served_words}; the others waited.")
+        arrived = f"Of the {offered} {data.load.operation[1]} a second that arrived"
+        parts.append(f"{arrived}, {served} were served and the others waited.")
     if needed := _cores_needed(data, carried):
         parts.append(needed)
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:

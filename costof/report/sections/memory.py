@@ -21,21 +21,23 @@ from costof.statistics.estimate import Estimate
 CLIENTS = 10_000
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
-    "After the last round, each variant opened idle connections in {steps} steps{servers}. All idle connections "
-    "stayed open. Before a connection was idle, it performed one operation, after a login if the server has one. "
+    "After the last round, idle connections to each variant were opened in {steps} steps{servers}. All idle "
+    "connections stayed open. Each connection logged in, if the server has logins, and performed one operation before "
+    "it was idle. "
     "The memory of a connection is the growth of the servers' memory in a step, divided by the number of connections "
-    "opened in the step. The figure is the mean over all steps except the first {lead_in}, with its 95 % interval."
+    "opened in the step. The shown memory of a connection is the mean over all steps except the first {lead_in}, with "
+    "its 95 % interval."
 )
-FRESH = ", on servers that were started for it"
+FRESH = ", on servers that were started for this measurement"
 TURNS = (
     ", in which the variants took turns. The first {lead_in} steps may reuse memory that earlier connections left; if "
     "later connections did so too, the figures are too small"
 )
 METHODS = {
-    PSS: "Memory is PSS without programs and libraries: memory that processes share is divided among them, so that it "
-    "counts once.",
-    RSS: "Memory is RSS where PSS may not be read: memory that processes share counts in each of them, so that figures "
-    "of servers with many processes are too large.",
+    PSS: "Memory is the proportional set size (PSS) without programs and libraries: memory that processes share is "
+    "divided among them, so that it counts once.",
+    RSS: "Memory is the resident set size (RSS) where PSS may not be read: memory that processes share counts in "
+    "each of them, so that figures of servers with many processes are too large.",
     "--server-memory": "Memory is what the command of --server-memory printed.",
 }
 NOT_COUNTED = "The kernel's memory for sockets and page tables is not included."

@@ -35,33 +35,33 @@ def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
         f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} for a short time (a "
-        f"slice), so drift of the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: "
-        "each arm follows every other arm equally often.",
-        f"An effect is the mean over {index.unit}s of the difference between arm and control; a relative effect is the "
-        f"geometric mean of the {index.unit}s' ratios. The 95 % interval is computed from the {index.unit}s, not from "
-        "single operations; the variance of an effect is partly pooled over the arms of a metric.",
-        "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
-        "the printed intervals are not. An effect can therefore be “unresolved” although its interval just excludes "
-        "zero.",
+        f"slice), so drift of the machine affects all arms (variants) alike. The order is random (seed {core.seed}) "
+        "and balanced: each arm follows every other arm equally often.",
+        f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
+        f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
+        f"{index.unit}s, not from single operations. The variance of an effect is partly pooled over all arms that "
+        "the metric has.",
+        "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
+        "testing (headline effects by Holm, the others by Benjamini and Hochberg); the printed intervals are not. "
+        "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
-        "above x %” means that the cost is below x %. “Unresolved” means that this run can tell neither of these, nor "
-        "whether the effect is a cost or a saving.",
+        "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell whether the "
+        "effect is a cost, a saving, or smaller than x %.",
     ]
     if core.starts:
         lines.append(
             f"The servers were restarted with new data and new clients for {index.extent}. Random properties of a "
-            "start, such as its memory layout, affect all its rounds alike. Each figure therefore uses one number a "
-            "start: the mean of its rounds."
+            "start, such as its memory layout, affect all its rounds alike. Each figure uses one number for each "
+            "start: the mean of the start's rounds."
         )
     if shortened := [
-        f"{fmt.share(round(share, 2))} for {_workload(index, name)}"
+        f"each window of {_workload(index, name)} took {fmt.share(round(share, 2))}"
         for name, share in core.slice_shares.items()
         if share < 1
     ]:
-        shortened[0] = shortened[0].replace(" for ", " of the planned time for ", 1)
         lines.append(
-            "After the warm-up, the measured windows were shortened, so that the budget is enough for more rounds. "
-            f"Each shortened window took {fmt.listed(shortened)}."
+            "After the warm-up, the measured windows were shortened, so that more rounds fit into the budget. "
+            f"{fmt.capital(fmt.listed(shortened))} of the planned time."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(
@@ -74,7 +74,8 @@ def _method(index: Index) -> list[str]:
     if core.resolved_early and core.budget_seconds:
         lines.append(
             f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every headline effect had "
-            "a verdict. A run with --precision measures longer, until its intervals are narrow enough."
+            "a verdict (a cost, a saving, no difference or no cost above its margin). A run with --precision measures "
+            "longer, until its intervals are narrow enough."
         )
     elif core.target_precision is not None:
         length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""
@@ -89,9 +90,9 @@ def _method(index: Index) -> list[str]:
         lines.append(f"{whole} was set to end after exactly {fmt.plural(core.requested_rounds, 'round')}.")
     if core.continued:
         lines.append(
-            "The run was continued after its end (--resume), when its verdicts were known. So verdicts are stricter, "
-            f"and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those of a run that ends "
-            "once. These wider intervals contain the true cost in at least 93 of 100 such runs."
+            "The run was continued after its end (--resume), when its verdicts were known. Because of that, "
+            f"verdicts are stricter and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those "
+            "of a run that ends once. These wider intervals contain the true cost in at least 93 of 100 such runs."
         )
     return lines
 

@@ -378,12 +378,10 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        control = f"'{index.label(data.control)}'"
-        reached, also = fmt.number(on_arm.control_value) if on_arm is not None else "", ""
-        if reached and data.reference_levels.get(best.factor):
-            also = f", and with {control} to {reached}"
-        elif reached:
-            also = f" (with {control} and without this change: {reached})"
+        also = ""
+        if on_arm is not None:
+            changed = f"with {_subject(best)}" if data.reference_levels.get(best.factor) else "without this change"
+            also = f"; '{index.label(data.control)}' reaches {fmt.number(on_arm.control_value)} {changed}"
         return (
             f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
             f"{fmt.number(after)}{also}"
@@ -418,18 +416,17 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{_subject(each)} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
-                is_first = not any(compared in clause for clause in clauses)
                 reference = f"{compared}{_at_reference(data, each)}"
-                what = f"{_subject(each)} {improves} {metric if is_first else 'it'}"
-                clause = f"{f'{reference}, ' if is_first else ''}{what} by {_improvement(index, data, each)}"
-            clauses.append(clause + _but(index, data, each))
-        texts.append("; ".join(clauses))
+                clause = f"{reference}, {_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
+            clauses.append(fmt.capital(clause + _but(index, data, each)))
+        texts.append(". ".join(clauses))
     if idle := [_subject(each) for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
+        worsens = "lowers" if _is_rate(index, data) else "raises"
         more: dict[str, list[str]] = {}
         for each in harmful:
-            clause = f"{_subject(each)} adds to the cost and changes {metric} by {_gain(index, data, each)}"
+            clause = f"{_subject(each)} {worsens} {metric} ({_gain(index, data, each)})"
             more.setdefault(_reference_at(index, data, each), []).append(clause)
         without_gain += [f"compared with {reference}, {fmt.listed(each)}" for reference, each in more.items()]
     if without_gain:
@@ -469,7 +466,7 @@ def _subject(each: Mitigation) -> str:
 
 
 def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's label, with the level that the mitigation changes: 'the firewall (paranoia: 1)'.
+    """Return the reference's label, with the level that the mitigation changes: 'the firewall with paranoia 1'.
 
     The level is left out if the label already shows it.
     """
@@ -479,7 +476,7 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
     if level is None or level in label or each.factor in data.reference_levels:
         return label
     is_main = control is not None and control.levels.get(each.factor, level) != level
-    return label if is_main else f"{label} ({each.factor}: {level})"
+    return label if is_main else f"{label} with {each.factor} {level}"
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
@@ -505,7 +502,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as ' A group of 32 clients recovers 77 % of the loss with one client.'
+    """Return a further sentence, such as ' A group recovers 77 % of what TLS takes from 'queries' with one client.'
 
     Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
     share is unknown.
@@ -513,10 +510,10 @@ def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None or not _is_rate(index, data):
         return ""
+    lost = f"{index.label(data.reference)} takes from {_metric(index, data)} with {level}"
     if best.recovered.value > ALL:
-        return f" The gain of {_subject(best)} is larger than the whole loss with {level}."
-    share = fmt.percentage(best.recovered).value
-    return f" {fmt.capital(_subject(best))} recovers {share} of the loss with {level}."
+        return f" {fmt.capital(_subject(best))} gains more than {lost}."
+    return f" {fmt.capital(_subject(best))} recovers {fmt.percentage(best.recovered).value} of what {lost}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
@@ -547,7 +544,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
         control, protection = index.label(data.control), index.label(data.reference)
         metric = _metric(index, data)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
-        text += f"; compared with '{control}' with {_subject(each)}, {protection} still {change}"
+        text += f". Compared with '{control}' with {_subject(each)}, {protection} still {change}"
     return text
 
 

@@ -148,13 +148,14 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     for effect in noisy:
         metric = index.metrics[effect.metric]
         by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
-    margins = "; ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
+    margins = ", and ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
     effects = "The effect" if len(noisy) == 1 else "The effects"
-    metrics = "this metric" if sum(map(len, by_margin.values())) == 1 else "these metrics"
+    metrics = fmt.listed([label for labels in by_margin.values() for label in labels])
     return (
         f"{effects} on {names} would stay unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, "
         f"or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of "
-        f"{metrics} in the study's file, below which a cost counts as none (now {margins})."
+        f"{metrics} in the study's file. A cost below the margin of its metric counts as no cost; the margin is now "
+        f"{margins}."
     )
 
 

@@ -158,20 +158,20 @@ def _labels(index: Index, data: OneSide) -> str:
 def _sentence(index: Index, each: ConnectionAlone) -> str:
     """Return sentences about a connection: its time, the part that TLS takes, and the client's CPU time.
 
-    For example: 'A new connection with TLS takes 3.1 ms (…). TLS takes 1.2 ms (…) of this time (39 %), …'.
+    For example: 'A new connection with TLS takes 3.1 ms (…). TLS takes 1.2 ms (…) of a new connection (39 %), …'.
     """
     tls = [phase for phase in each.phases if phase.phase in TLS]
     whole, part = (fmt.with_interval(mean, "ms") for mean in (each.whole_ms, each.tls_ms))
     share = fmt.share(round(each.tls_share, 2))
     label = index.label_at(each.arm)
-    text = f"A new connection with {label} takes {whole}. TLS takes {part} of this time ({share})"
+    text = f"A new connection with {label} takes {whole}. TLS takes {part} of a new connection ({share})"
     if trips := _total(tls, "round_trips"):
         text += f", {fmt.round_trips(trips)}"
     sent, received = _total(tls, "bytes_sent"), _total(tls, "bytes_received")
     if sent and received:
         text += f", {fmt.count(sent)} bytes sent and {fmt.count(received)} bytes received"
     if each.client_cpu_ms is not None:
-        text += f". The client uses {fmt.number(each.client_cpu_ms)} ms of CPU time for each connection"
+        text += f". The client uses {fmt.number(each.client_cpu_ms)} ms of CPU time for each new connection"
     return f"{text}."
 
 

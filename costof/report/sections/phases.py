@@ -114,11 +114,15 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     """Return sentences on the added time in the application and on the wire, and on the client's added CPU time."""
     metric = index.metrics[each.application]
     added = fmt.absolute(each.added, metric.unit).value
-    share = f"{fmt.percentage(each.share)} of these {added}" if each.share else "share unresolved"
+    share = (
+        f"which is {fmt.percentage(each.share)} of the {added} with {each.client}"
+        if each.share
+        else f"and the share of the {added} with {each.client} is unresolved"
+    )
     text = (
-        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}, and "
-        f"{fmt.absolute(each.on_the_wire, metric.unit).value} ({share}) to '{index.metric_label(each.wire)}' on the "
-        f"wire, without {each.client}"
+        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}. Without {each.client}, "
+        f"on the wire, {arm.label}{arm.at} adds {fmt.absolute(each.on_the_wire, metric.unit).value} to "
+        f"'{index.metric_label(each.wire)}', {share}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)

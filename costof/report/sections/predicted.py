@@ -35,8 +35,8 @@ from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (
-    "Predicted time = measured time + round trips counted on the wire × ({distance} − {here}). The {here} are the "
-    "round-trip time of this run."
+    "Predicted time = measured time + round trips counted on the wire × ({distance} − {here}). The "
+    "round-trip time of this run was {here}."
 )
 
 

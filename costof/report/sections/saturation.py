@@ -166,8 +166,8 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         loops = [each for each in of_metric if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
         yield (
-            f"All {workers} workers are always busy, so '{metric.label}' is at its maximum, which is limited by "
-            f"{limit}: {_capacities(index, loops)}."
+            f"The maximum of '{metric.label}', with all {workers} workers always busy, is limited by {limit}: "
+            f"{_capacities(index, loops)}."
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
@@ -184,8 +184,8 @@ def _capacities(index: Index, loops: list[Loop]) -> str:
     if len(loops) <= MOST_NAMED:
         return fmt.listed([f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    ends = [f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in (least, most)]
-    return f"from {ends[0]} to {ends[1]}, on {len(loops)} arms"
+    low, high = (f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in (least, most))
+    return f"{low} is the lowest of the {len(loops)} variants with this limit, and {high} the highest"
 
 
 def _quoted(index: Index, name: str) -> str:

@@ -19,9 +19,9 @@ from costof.results.run import Run
 
 HEAD = ["arm", "sync tree", "slices", "slices discarded", ""]
 METHOD = (
-    "The sync tree says which member replicates from which. The tree was read from every member right before and right "
-    "after each slice (measured window). Slices in which a member replicated from a wrong member, or changed to "
-    "another one, were discarded."
+    "A sync tree says from which member each member of a replica set replicates. The tree was read from every member "
+    "right before and right after each slice (measured window). Slices in which a member replicated from a wrong "
+    "member, or changed to another one, were discarded."
 )
 SHORT = {"primary": "P", "secondary": "S", "hidden": "H", "read-only": "R"}
 LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only secondary without a vote."

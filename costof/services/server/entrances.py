@@ -24,7 +24,7 @@ PORTS = 100
 
 @dataclass(frozen=True)
 class Site:
-    """What the programs in front of a server must know: the server's lab, network and arms (measured variants).
+    """The surroundings of the programs in front of a server: its lab, network and arms (measured variants).
 
     `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance
     (round-trip time), such as 'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the

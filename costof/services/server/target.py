@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costof.errors import CostofError, ErrorText
 from costof.programs.access import Access, ShownAccess, check_ca_file
-from costof.programs.server import target_server
+from costof.programs.server import PlannedUse, target_server
 from costof.services import Service
 from costof.services.server.lab import ENTRANCES
 from costof.services.target import TargetService
@@ -67,12 +67,14 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
             factor=factor,
             other_levels=rest,
         )
-    target = server(access, plan.study.name, run_name, plan.records)
-    target.kinds = frozenset(each.kind for each in plan.study.workloads.values())
-    target.most_operations = _most_operations(plan)
-    target.factor, target.levels = factor, {arm.levels[factor]: arm.settings.target for arm in plan.arms}
-    target.offered = {name: level.target for name, level in levels.items() if offers(level, access)}
-    return TargetService(access, target)
+    use = PlannedUse(
+        kinds=frozenset(each.kind for each in plan.study.workloads.values()),
+        most_operations=_most_operations(plan),
+        factor=factor,
+        levels={arm.levels[factor]: arm.settings.target for arm in plan.arms},
+        offered={name: level.target for name, level in levels.items() if offers(level, access)},
+    )
+    return TargetService(access, server(access, plan.study.name, run_name, plan.records, use))
 
 
 def _most_operations(plan: Plan) -> int | None:

@@ -38,6 +38,7 @@ from costof.messages.process import engine_path
 from costof.messages.sealing import sealed
 from costof.programs.access import Access
 from costof.programs.redis.connection import RedisSettings
+from costof.report import analyse
 from costof.report.sections.hosts import SECTION, Hosts
 from costof.results.core import build_core
 from costof.results.ledger import EndRecord, Ledger, LostRecord, SliceRecord
@@ -51,6 +52,7 @@ from costof.study.plan import Options, resolve
 from costof.study.plan import Plan as StudyPlan
 from tests.fake_hosts import NAMES, fake_run_of_hosts, part
 from tests.fake_run import Slice, Truth, answer_of, error_of, exact_phase, fake_run
+from tests.report.results import printed
 from tests.support.small_plans import with_only
 
 PACKAGE = Path(costof.__file__).parent
@@ -418,3 +420,12 @@ def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_were_left_out(
     (warning,) = (text for text in warnings if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in warning for label in labels] == [True] * len(labels) != []
+
+
+def test_short_answer_shows_the_warning_about_a_lost_host_before_other_warnings(tmp_path: Path) -> None:
+    ledger = fake_run_of_hosts(tmp_path, QUERIES, {"load-2": 1.12})
+    ledger.append(LostRecord(host="load-3", round=2, rest=2, detail="it does not answer"))
+    result = analyse(ledger)
+    assert [each.text for each in result.answer if each.kind == "warning"], "another warning"
+    warning = " ".join(printed(result, full=False).split()).partition("Warning ")[2]
+    assert warning.startswith("Load-3 failed during the run (it does not answer); the run continued with the")

@@ -83,7 +83,8 @@ def test_report_states_only_the_rate_of_requests_if_all_workers_are_always_busy(
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    assert f"All 200 workers are always busy, so '{RATE}' is at its maximum, which is limited by the CPU time" in text
+    limited = "with all 200 workers always busy, is limited by the CPU time"
+    assert f"The maximum of '{RATE}', {limited}" in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1

@@ -168,12 +168,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_root
-def test_report_on_a_full_disk_fails_and_leaves_the_earlier_report_unchanged(disk: Path, measured: Path) -> None:
+@pytest.mark.parametrize("fits", [[], ["result.json"], ["result.json", "report.html"]], ids=len)
+def test_report_on_a_full_disk_fails_and_leaves_the_earlier_report_unchanged(
+    disk: Path, measured: Path, fits: list[str]
+) -> None:
     folder = shutil.copytree(measured, disk / "run")
     report(folder)
+    pages = sum(-(-(folder / name).stat().st_size // (4 * KIB)) for name in fits)
+    names = {"result.json", "report.html", "report.md"}
+    for name in names:
+        (folder / name).write_text("earlier")
     earlier = contents(folder)
-    assert earlier.keys() == contents(measured).keys() | {"result.json", "report.html", "report.md"}
-    fill(disk, 16 * KIB)
+    assert earlier.keys() == contents(measured).keys() | names
+    fill(disk, (pages + 1) * 4 * KIB)
     with pytest.raises(CostofError) as caught:
         report(folder)
     assert str(caught.value) == f"cannot write to {folder}: No space left on device; choose another folder with --out"

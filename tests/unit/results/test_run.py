@@ -541,7 +541,10 @@ def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_cu
             Truth(),
             "shows no clear difference in 'query on open connection' on the wire at any percentile from p1 to p99.3",
         ),
-        (EveryQueryPays(), "on the wire, whether an operation is fast or slow: this cost is within the band at every"),
+        (
+            EveryQueryPays(),
+            "on the wire, whether an operation is fast or slow: this cost fits every examined percentile",
+        ),
         (LONG_TAIL, "at p99.3: no single cost fits all operations"),
     ],
 )
@@ -552,8 +555,8 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_s
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
-        "The cost at each percentile of 'query on open connection' on the wire is not shown with 'TLS 1.3 (rsa-2048)' "
-        "(180 operations), because these percentiles need 200 operations."
+        "The cost at each percentile of 'query on open connection' on the wire is not shown for 'TLS 1.3 (rsa-2048)' "
+        "(180 operations), because a curve of percentiles needs 200 operations."
     ) in spaced(text)
 
 

@@ -63,15 +63,16 @@ FORMULA_WITH_FLUSHES = (
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
-    "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
+    "Round trips and bytes were counted on the wire and are exact. The own time of an operation is its time without "
     "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
-    "connections to the servers. Intervals include the uncertainty of own times and round-trip "
-    "times."
+    "connections to the servers. The intervals of calculated times include the uncertainty of own times and of "
+    "round-trip times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
 FLUSH_NOT_MEASURED = (
-    "The time of a flush was not measured, because this needs access to the server's disk; own time includes it."
+    "The time of a flush was not measured, because measuring it needs access to the server's disk. The own time of an "
+    "operation includes its flushes."
 )
 
 NO_OWN_TIME = "none measurable"
@@ -155,30 +156,28 @@ MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, calculated for …'.
+    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection … At …, TLS uses …'.
 
     The costs are calculated for an example service. `measured_load` returns its load and distance.
     """
     load = measured_load(index, model)
-    far = f",{away}" if (away := _away(model, load)) else ""
+    far = f", for clients{away}" if (away := _away(model, load)) else ""
     connects = has_connections(model)
     service = (
-        f"{load.connections_per_second:g} new connections a second with {load.operations:g} operations each{far}"
+        f"{load.connections_per_second:g} new connections a second with {load.operations:g} operations each"
         if connects
-        else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
+        else f"{load.connections_per_second:,g} operations a second"
     )
     for each in _in_sentences(index, model):
         costs = added(each, load)
         measured = dict(_measured_effects(index, model, each.protection))
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
-        at = f"calculated for {service}"
-        if connection.startswith(ADDS) and operation.startswith(ADDS):
-            both = f"{connection} and {operation.removeprefix(ADDS)},"
-        else:
-            both = f"{connection}, {operation},"
-        times = both if connects else operation
-        yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
+        alike = connection.startswith(ADDS) and operation.startswith(ADDS)
+        both = f"{connection} and {operation.removeprefix(ADDS) if alike else operation}"
+        times = f"{both if connects else operation}{far}{_on_disk(model)}"
+        cores = f"{each.label} {_cores_change(costs.cores)} (calculated)"
+        yield fmt.capital(f"{each.label} {times}. At {service}, {cores}.")
 
 
 def _away(model: CostModel, load: Load) -> str:
@@ -399,12 +398,12 @@ def worst(index: Index, model: CostModel) -> str | None:
     if not tested:
         return None
     most = max(tested, key=lambda each: abs(each.error or 0.0))
-    far = fmt.plural(len(tested), "prediction")
-    worst = "This prediction" if len(tested) == 1 else "The worst prediction"
+    figures, were = fmt.plural(len(tested), "figure"), "was" if len(tested) == 1 else "were"
+    worst = "The prediction" if len(tested) == 1 else "The worst prediction"
     return (
-        f"The formula was checked by {far} for farther distances. {worst} differs from the measurement by "
-        f"{fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with {index.label(most.arm)} at a "
-        f"round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
+        f"To check the formula, {figures} at farther distances {were} predicted and measured. {worst} differs from the "
+        f"measurement by {fmt.percent(abs(most.error or 0.0))} ('{index.metric_label(most.metric)}' with "
+        f"{index.label(most.arm)} at a round-trip time of {fmt.milliseconds(most.round_trip_ms)})."
     )
 
 

@@ -56,8 +56,8 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 #: A curve is shown only if it begins at p10 or lower and ends at this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
-    "Percentiles are computed over all operations of all rounds, and intervals of ratios by a bootstrap over whole "
-    f"{{unit}}s. A percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
+    "Percentiles are computed over all operations of all rounds, and intervals of their ratios by a bootstrap over "
+    f"whole {{unit}}s. A percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
     " The band around a curve is so wide that 95 % of the resampled curves lie entirely within it (Montiel Olea & "
@@ -245,8 +245,8 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
             arms.setdefault((each.percentile, each.metric, each.needed), []).append((each.arm, each.operations))
     for (percentile, metric, needed), each_arm in arms.items():
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} is not shown with "
-            f"{with_operations(index, each_arm)}, because a {percentile_name(percentile)} needs {needed:,} operations."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations, so it "
+            f"is not shown for {with_operations(index, each_arm)}."
         )
 
 

@@ -205,8 +205,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} is within the band at "
-                f"every examined percentile from {first} to {last}."
+                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every examined "
+                f"percentile from {first} to {last}."
             )
         names = [percentile_name(point.percentile) for point in points]
         between = names.index(sure[-1]) - names.index(sure[0]) + 1
@@ -214,8 +214,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         if between > len(sure):
             where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
         return (
-            f"{subject} {about} {what} {where}. At the other examined percentiles from {first} to {last}, the {effect} "
-            f"of {index.label_at(curve.arm)} may be as large, or zero."
+            f"{subject} {about} {what} {where}; at the other examined percentiles from {first} to {last}, this run "
+            f"cannot tell a {effect} of {amount} from none."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -273,6 +273,6 @@ def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
             arms.setdefault((each.metric, each.needed), []).append((each.arm, each.operations))
     for (metric, needed), each_arm in arms.items():
         yield (
-            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown with "
-            f"{with_operations(index, each_arm)}, because these percentiles need {needed:,} operations."
+            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown for "
+            f"{with_operations(index, each_arm)}, because a curve of percentiles needs {needed:,} operations."
         )

@@ -130,8 +130,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
-/// MariaDB and MySQL share the codes up to 1879. A higher code can mean different errors on the two servers, and its
-/// text here fits only one of them.
+/// MariaDB and MySQL share the codes up to 1879. Of the higher codes here, 4025, 4031 and 4151 mean different errors on
+/// the two servers, so their texts name both. The others occur on one server only, or mean the same on both. Sources:
+/// sql/share/errmsg-utf8.txt in MariaDB's repository and share/messages_to_clients.txt in MySQL's.
 ///
 /// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
 /// statement accepts that the client learns this.
@@ -188,11 +189,16 @@ fn known_message(code: u16) -> Option<&'static str> {
         1927 | 3169 => "The connection was killed",
         1969 | 3024 => "Query execution was interrupted: it took too long",
         3101 => "The transaction was rolled back; try restarting transaction",
-        3118 | 4151 => "The account is locked",
+        3118 => "The account is locked",
         3159 => "Connections using insecure transport are prohibited",
         3572 => "A row is locked, and the statement has NOWAIT",
-        3819 | 4025 => "A CHECK constraint is violated",
-        4031 => "The client was disconnected by the server because of inactivity",
+        3819 => "A CHECK constraint is violated",
+        // MariaDB's ER_CONSTRAINT_FAILED, MySQL's ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE.
+        4025 => "On MariaDB: a CHECK constraint is violated. On MySQL: AUTOEXTEND_SIZE is out of range",
+        // MySQL's ER_CLIENT_INTERACTION_TIMEOUT, MariaDB's ER_REFERENCED_TRG_DOES_NOT_EXIST.
+        4031 => "On MySQL: the server disconnected an inactive client. On MariaDB: a referenced trigger does not exist",
+        // MariaDB's ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL's ER_BULK_PARSER_INCOMPLETE_ESCAPE_SEQUENCE.
+        4151 => "On MariaDB: the account is locked. On MySQL: bulk data ends within an escape sequence",
         _ => return None,
     })
 }
@@ -219,6 +225,14 @@ mod tests {
             b"\x0c\0\0\x03\x00\x07\0\0\0\x01\0\x02\0\0\0\0",
         ];
         assert_eq!(out, expected.concat());
+    }
+
+    #[test]
+    fn text_of_a_code_with_another_meaning_on_each_server_names_both() {
+        for code in [4025, 4031, 4151] {
+            let message = known_message(code).unwrap();
+            assert!(message.contains("On MariaDB: ") && message.contains("On MySQL: "), "{message}");
+        }
     }
 
     #[test]
