@@ -49,7 +49,7 @@ def delayed_plan(rounds: str) -> Plan:
     plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
     control = plan.controls[0]
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
-    delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, baseline=control.name)
+    delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, control_arm=control.name)
     slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
     return plan.model_copy(update={"arms": [control, plan.replicate(control), delayed], "slices": slices})
 

@@ -118,7 +118,7 @@ def protections(stored: StoredRun) -> list[Protection]:
 
 def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
     label, result = f"{arm.label}{arm.at_place or arm.where}", stored.result
-    control = index.arm(arm.baseline) if arm.baseline else None
+    control = index.arm(arm.control_arm) if arm.control_arm else None
     for each in filter(None, [arm, control]):
         if each.error is not None and not any(index.effect(name, arm.name) for name in index.metrics):
             return Protection(label, hidden=f"Not measured: {each.error}")
@@ -161,7 +161,7 @@ def _verified(index: Index, view: str, arm: Arm) -> bool:
     The evidence must be from slices (measured windows), and from the client that sent the operations: `view` is 'wire'
     (the engine) or 'app' (a driver).
     """
-    control = index.arm(arm.baseline or "")
+    control = index.arm(arm.control_arm or "")
     return all(
         each is not None and any(item.view == view and item.slices for item in each.evidence) for each in (arm, control)
     )

@@ -256,7 +256,7 @@ def _reason(index: Index, name: str, workload: str, effects: Sequence[Effect]) -
 
 
 def _trips(index: Index, effect: Effect, arm: Arm) -> Iterator[str]:
-    before, after = (_round_trips(index, effect.metric, name) for name in (arm.baseline or "", arm.name))
+    before, after = (_round_trips(index, effect.metric, name) for name in (arm.control_arm or "", arm.name))
     if before is None or after is None:
         return
     label = f"'{index.metric_label(effect.metric)}' has {fmt.round_trips(after)}"
@@ -283,7 +283,7 @@ def _link_ms(index: Index, arm: Arm) -> float:
 
 def _cpu(index: Index, workload: str, effects: Sequence[Effect], arm: Arm) -> Iterator[str]:
     by_arm = {each.arm: each for each in index.core.cpu if each.workload == workload}
-    before, after = by_arm.get(arm.baseline or ""), by_arm.get(arm.name)
+    before, after = by_arm.get(arm.control_arm or ""), by_arm.get(arm.name)
     if before is None or after is None:
         return
     # Seconds for 1,000 operations are milliseconds for one.

@@ -55,8 +55,8 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
     of the campaign retries the failed trials.
     """
-    every, baselines = trials(sizes), _baseline_trials(rows)
-    remaining = baselines + [trial for trial in every if not rows.has(trial) and trial not in baselines]
+    every, first = trials(sizes), _service_time_trials(rows)
+    remaining = first + [trial for trial in every if not rows.has(trial) and trial not in first]
     print(f"{len(remaining)} of {len(every)} trials remain", flush=True)
     started, failed = time.monotonic(), 0
     for number, trial in enumerate(remaining, 1):
@@ -70,7 +70,7 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     return failed
 
 
-def _baseline_trials(rows: Rows) -> list[Trial]:
+def _service_time_trials(rows: Rows) -> list[Trial]:
     """Return a trial without added cost for each service whose service time on this machine is not known yet.
 
     The service time is the time of a request. Other trials need it, since their costs are shares of it. A campaign that

@@ -75,7 +75,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
         # The two runs may come from machines of different speed, so only percentages can be compared.
         if not limit.relative:
             example = "a relative change: +10%, or -10% for a rate"
-            raise CostofError(ErrorText.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
+            raise CostofError(ErrorText.BAD_LIMIT, text=limit.text, metric=limit.metric, example=example)
     index, other = Index(analyse(before)), Index(analyse(after))
     one, another = read_conditions(before), read_conditions(after)
     reason = incomparable(one, another)
@@ -93,7 +93,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     else:
         render_terminal(document(index, comparison), Console(highlight=False))
         for each in comparison.limits:
-            subject = f"{index.metric_in_view(each.limit.metric)} {each.limit.said}, {index.label(each.arm)}"
+            subject = f"{index.metric_in_view(each.limit.metric)} {each.limit.text}, {index.label(each.arm)}"
             click.echo(f"{each.state.value}: {subject}: {each.change}")
     sys.exit(status(each.state for each in comparison.limits))
 

@@ -84,7 +84,7 @@ def limit_outcomes(results: Iterable[Outcome]) -> list[LimitOutcome]:
             LimitOutcome(
                 metric=each.limit.metric,
                 arm=each.arm.name,
-                limit=each.limit.said,
+                limit=each.limit.text,
                 state=each.state.value,
                 change=change,
                 measured=measured_words(each),

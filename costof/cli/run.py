@@ -400,7 +400,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
     for distance in plan.predicted_ms:
         click.echo(f"predict   costs at {milliseconds(distance)}, from measurements on this machine")
     for limit in plan.limits:
-        click.echo(f"limit     {limit.metric} {limit.said}")
+        click.echo(f"limit     {limit.metric} {limit.text}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
     for command in service.commands():
         click.echo(f"command   {command}")

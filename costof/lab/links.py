@@ -154,12 +154,12 @@ class LinkReady(Model):
 class DirectionCounters(Model):
     """Counters of packets in one direction of a link.
 
-    `taken` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
+    `sent` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
     and `refused` were not accepted because the receiving device was down. `late_sum_ns` is the total time by which
     packets were delivered later than planned, `late_max_ns` the longest.
     """
 
-    taken: int
+    sent: int
     lost: int
     dropped: int
     delivered: int

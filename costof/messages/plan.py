@@ -80,7 +80,7 @@ class ServiceSettings(Model):
         return kind != "connect"
 
     @property
-    def proving_seconds(self) -> float:
+    def verifying_seconds(self) -> float:
         """Return the maximum time in seconds for verifying an arm's settings, not counting its first connection."""
         return 0.0
 
@@ -291,11 +291,11 @@ class HostsSettings(Model):
 class Limits(Model):
     """Times that hosts may take longer than the seconds of an order. A host that takes even longer counts as hanging.
 
-    `proving_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
+    `verifying_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
     `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when the program ends.
     """
 
-    proving_seconds: float
+    verifying_seconds: float
     longest_seconds: float = 0.0
     ends_itself: bool = False
 

@@ -268,7 +268,7 @@ class HostsProcess(Instrument):
         Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
         """
         self._plan = plan
-        limits = Limits(proving_seconds=sum(arm.service.proving_seconds for arm in plan.arms))
+        limits = Limits(verifying_seconds=sum(arm.service.verifying_seconds for arm in plan.arms))
         self._send({"plan": plan, "limits": limits})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -292,7 +292,7 @@ class HostsProcess(Instrument):
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
         order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         limits = Limits(
-            proving_seconds=service.proving_seconds,
+            verifying_seconds=service.verifying_seconds,
             longest_seconds=service.longest_seconds(workload),
             ends_itself=service.ends_itself(workload),
         )

@@ -105,7 +105,7 @@ def write_bencher(result: Result, file: IO[str]) -> None:
             measures[_measure(value.metric, units[value.metric])] = _bencher_metric(value.mean)
     for effect in result.effects:
         if effect.arm in arms:
-            measures = benchmarks.setdefault(f"{result.study}: {effect.arm} minus {arms[effect.arm].baseline}", {})
+            measures = benchmarks.setdefault(f"{result.study}: {effect.arm} minus {arms[effect.arm].control_arm}", {})
             measures[_measure(effect.metric, effect.unit)] = _bencher_metric(effect.difference)
             if effect.ratio is not None:
                 percent = effect.ratio.through(lambda ratio: (ratio - 1) * 100)

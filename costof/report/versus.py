@@ -54,11 +54,11 @@ def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
         for arm, name in names.items():
             yield from map(_plain, figures_alone(result, arm, f"`{name}`"))
     metrics = {metric.name: metric for metric in result.metrics if metric.headline}
-    baselines = {arm.name: arm.baseline for arm in result.arms if not arm.replicate}
+    controls = {arm.name: arm.control_arm for arm in result.arms if not arm.replicate}
     for effect in result.effects:
-        baseline = baselines.get(effect.arm)
-        if effect.metric in metrics and baseline is not None:
-            yield _difference(effect, metrics[effect.metric], names[effect.arm], names[baseline])
+        control = controls.get(effect.arm)
+        if effect.metric in metrics and control is not None:
+            yield _difference(effect, metrics[effect.metric], names[effect.arm], names[control])
 
 
 def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:

@@ -38,7 +38,7 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         label=arm.label,
         control=arm.control,
         replicate=arm.replicate,
-        baseline=arm.baseline,
+        control_arm=arm.control_arm,
         context=arm.context,
         context_in_words=context_in_words(run.plan, arm),
         place=context_in_words(run.plan, arm, with_round_trip=True),

@@ -117,7 +117,7 @@ def count_failures(run: Run) -> list[FailedOperations]:
         if not any(failed for failed, _ in counts.values()):
             continue
         for arm in run.plan.arms:
-            (failed, begun), control = counts[arm.name], counts.get(arm.baseline or "", (0, 0))
+            (failed, begun), control = counts[arm.name], counts.get(arm.control_arm or "", (0, 0))
             if begun:
                 excess, low, high = newcombe(control, (failed, begun)) if control[1] else (None, None, None)
                 failures.append(

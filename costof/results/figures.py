@@ -91,7 +91,7 @@ def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) ->
     metric = run.plan.study.metrics[judged.metric]
     difference, ratio = change.difference.estimate(change.rounds), change.relative()
     contradicts = disagrees(difference, ratio, change.control, change.values)
-    numbers = run.samples.unit_numbers(judged.metric, change.arm.baseline or "", change.arm.name)
+    numbers = run.samples.unit_numbers(judged.metric, change.arm.control_arm or "", change.arm.name)
     return Effect(
         metric=judged.metric,
         unit=metric.unit,

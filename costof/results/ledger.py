@@ -32,8 +32,9 @@ from costof.study.schema import SliceSize
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
 #: The version of new ledgers, and the earliest version that can be read. Version 6 added hosts. Version 7 added
-#: `SliceRecord.stands_for` and failures that commands report. Version 8 renamed keys (`results/older_ledgers.py`).
-LEDGER_VERSION, EARLIEST_VERSION = 8, 5
+#: `SliceRecord.stands_for` and failures that commands report. Versions 8 and 9 renamed keys
+#: (`results/older_ledgers.py`).
+LEDGER_VERSION, EARLIEST_VERSION = 9, 5
 
 
 class EnvironmentRecord(Model):

@@ -84,7 +84,7 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 
     The reason is a missing figure of arm or control, or too many failed operations.
     """
-    both = [name for name in (arm.name, arm.baseline) if name is not None]
+    both = [name for name in (arm.name, arm.control_arm) if name is not None]
     missing = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
     if missing is not None:
         return missing.reason

@@ -79,7 +79,7 @@ def _arm(run: Run, arm: PlannedArm, lead_in: int) -> ArmMemory:
     own = _steps(run, arm.name)
     later = [step for step in own if step.step >= lead_in]
     counted = _slopes(later)
-    control = _slopes([step for step in _steps(run, arm.baseline) if step.step >= lead_in])
+    control = _slopes([step for step in _steps(run, arm.control_arm) if step.step >= lead_in])
     common = [step for step in counted if step in control]
     opened = sum(step.opened for step in later)
     roles = dict.fromkeys(role for step in later for role in step.grown)

@@ -127,9 +127,12 @@ class Samples:
 
         Return None if there are too few pairs, or if no operation of the workload succeeded on the control.
         """
-        if arm.baseline is None or SliceKey(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
+        if (
+            arm.control_arm is None
+            or SliceKey(plan.study.metrics[metric].workload, arm.control_arm) not in self._succeeded
+        ):
             return None
-        control, values = self.pairs(metric, arm.baseline, arm.name)
+        control, values = self.pairs(metric, arm.control_arm, arm.name)
         return (control, values) if len(values) >= ROUNDS_FOR_INTERVAL else None
 
 

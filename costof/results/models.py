@@ -16,7 +16,7 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.uneven import UnevenRounds
 from costof.study.schema import Published, PublishedFigure
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Factor(Model):
@@ -40,7 +40,7 @@ class Arm(Model):
     label: str = Field(description="The arm's name in reports, such as 'TLS 1.3 (ecdsa-p256)'.")
     control: bool
     replicate: bool = Field(default=False, description="Whether the arm is the second, identical copy of the control.")
-    baseline: str | None = Field(
+    control_arm: str | None = Field(
         default=None, description="The control that the arm is compared with; None for a control."
     )
     context: str = Field(
@@ -71,7 +71,7 @@ class Arm(Model):
     @property
     def with_control(self) -> list[str]:
         """Return the names of the arm and, if it has one, of its control."""
-        return [self.name, *([self.baseline] if self.baseline else [])]
+        return [self.name, *([self.control_arm] if self.control_arm else [])]
 
     @property
     def protection(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-#: New names of the keys that version 8 renamed in levels and in the settings of arms, by old name.
-_SETTINGS = {"own": "target", "seen": "evidence"}
+#: New names of the keys that versions 8 and 9 renamed in levels and in the settings of arms, by old name.
+_SETTINGS = {"own": "target", "seen": "evidence", "proof": "verify"}
 _PLAN = {"protection_asked": "protection_chosen"}
 _LOAD = {"told_per_second": "commands_per_second"}
-_ARM = {"asked": "settings", "twin": "replicate"}
+_ARM = {"asked": "settings", "twin": "replicate", "baseline": "control_arm"}
+_LIMIT = {"said": "text"}
 _RECORD_KINDS = {"proof": "evidence", "caution": "warning"}
 _LINK = {"asked_ms": "nominal_ms"}
 
@@ -17,6 +18,8 @@ def update_plan(plan: dict[str, Any]) -> None:
     """Rename the keys of a plan of an earlier version, in place. A current plan stays unchanged."""
     _rename(plan, _PLAN)
     _rename(plan.get("load") or {}, _LOAD)
+    for limit in plan.get("limits", []):
+        _rename(limit, _LIMIT)
     for arm in plan.get("arms", []):
         _rename(arm, _ARM)
         _rename(arm.get("settings", {}), _SETTINGS)

@@ -149,7 +149,7 @@ class Run:
 
     def log_ratios_by_round(self, metric: str, arm: PlannedArm) -> ByRound:
         """Return the log ratio of arm to control for each round; empty if a number is 0 or the metric is missing."""
-        control, values = self.samples.paired_rounds(metric, arm.baseline or "", arm.name)
+        control, values = self.samples.paired_rounds(metric, arm.control_arm or "", arm.name)
         logs = log_ratios([*control.values()], [*values.values()])
         return {} if logs is None else dict(zip(control, logs, strict=True))
 

@@ -131,7 +131,7 @@ def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
 
 def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, run: Run) -> KnownCost:
     change = judged.change
-    arm, control = change.arm.name, change.arm.baseline or ""
+    arm, control = change.arm.name, change.arm.control_arm or ""
     pairs = [(judged.metric, arm), (held, control), (held, arm)]
     times, held_of_control, held_of_arm = run.samples.common_values((judged.metric, control), *pairs)[1:]
     known = fmean(differences(held_of_control, held_of_arm))
@@ -168,7 +168,7 @@ def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
 
 def _is_identical(judged: JudgedChange, run: Run) -> bool:
     arm = judged.change.arm
-    return arm.settings == run.plan.arm(arm.baseline or "").settings
+    return arm.settings == run.plan.arm(arm.control_arm or "").settings
 
 
 def outcome_of(

@@ -49,7 +49,7 @@ def read_conditions(ledger: Ledger) -> Conditions:
         },
         versions=server_versions(started) if started else {},
         arms={arm.name: arm.levels for arm in plan.arms if not arm.replicate},
-        controls={arm.name: arm.baseline for arm in plan.protected if arm.baseline is not None},
+        controls={arm.name: arm.control_arm for arm in plan.protected if arm.control_arm is not None},
         records=plan.records,
     )
 

@@ -100,8 +100,8 @@ class Rates:
     def _estimate(self, role: str) -> float:
         if role not in self._estimates:
             arm = self.plan.arm(role)
-            if arm.replicate and arm.baseline is not None:
-                return self._estimate(arm.baseline)
+            if arm.replicate and arm.control_arm is not None:
+                return self._estimate(arm.control_arm)
             self._estimates[role] = math.sqrt(math.prod(self._ranges.get(role, (self.sweep.least, self.sweep.most))))
         return self._estimates[role]
 

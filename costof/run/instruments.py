@@ -41,7 +41,7 @@ USER_FIXABLE = frozenset(
         "command_missing",
         "no_secret",
         "not_in_force",
-        "unproved",
+        "not_verified",
     }
 )
 

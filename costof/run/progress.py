@@ -219,7 +219,7 @@ def _started(plan: Plan, ledger: Ledger, resumed: bool, seconds: float) -> Start
         folder=str(ledger.folder),
         seed=plan.seed,
         arms=[
-            EventArm(name=arm.name, label=_label(plan, arm), control=arm.baseline, replicate=arm.replicate)
+            EventArm(name=arm.name, label=_label(plan, arm), control=arm.control_arm, replicate=arm.replicate)
             for arm in plan.arms
         ],
         metrics=[

@@ -98,7 +98,7 @@ class State:
         able = {arm.name for arm in self.instruments.able}
         if not self.plan.protected:
             return bool(able)
-        return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
+        return any(arm.name in able and arm.control_arm in able for arm in self.plan.protected)
 
     @property
     def runnable(self) -> dict[str, list[str]]:

@@ -220,9 +220,9 @@ def precision(plan: Plan, samples: Samples) -> float | None:
         if not metric.headline:
             continue
         for arm in plan.arms:
-            if arm.baseline is None:
+            if arm.control_arm is None:
                 continue
-            control, values = samples.pairs(name, arm.baseline, arm.name)
+            control, values = samples.pairs(name, arm.control_arm, arm.name)
             if len(values) < 3:
                 continue
             interval = ratio(control, values)

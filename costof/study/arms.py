@@ -18,9 +18,9 @@ CONTEXT_SIGN = "@"
 
 
 class PlannedArm(Model):
-    """A configuration that a run compares. `baseline` is the name of the control to which its cost is relative.
+    """A configuration that a run compares. `control_arm` is the name of the control to which its cost is relative.
 
-    `baseline` is None for a control.
+    `control_arm` is None for a control.
     """
 
     name: str
@@ -29,7 +29,7 @@ class PlannedArm(Model):
     settings: ArmSettings = Field(default_factory=ArmSettings, description="What its levels require, merged.")
     control: bool = False
     replicate: bool = False
-    baseline: str | None = None
+    control_arm: str | None = None
     context: str = ""
 
     @property
@@ -136,7 +136,7 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
             "label": f"{control.label} (identical copy)",
             "control": False,
             "replicate": True,
-            "baseline": control.name,
+            "control_arm": control.name,
         }
     )
     return [
@@ -147,7 +147,7 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
                 update={
                     "name": arm.name + where,
                     "levels": {**arm.levels, **shared},
-                    "baseline": control.name,
+                    "control_arm": control.name,
                     "context": context,
                 }
             )

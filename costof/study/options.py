@@ -114,12 +114,12 @@ _LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")
 class Limit(Model):
     """The maximum by which an arm may be worse than its control in a metric.
 
-    `said` is the limit as the user wrote it.
+    `text` is the limit as the user wrote it.
     """
 
     metric: str
     better: Literal["lower", "higher"]
-    said: str
+    text: str
     worst: Finite = Field(
         description="The largest allowed change: a share of the control (0.1 is 10 %), or in the metric's unit."
     )
@@ -163,6 +163,6 @@ def _limit(study: Study, name: str, text: str) -> Limit:
     if match and match[1] == sign and match[3] in (PERCENT, *units):
         worst = float(f"{sign}{match[2]}") * units.get(match[3], 0.01)
         relative = match[3] == PERCENT
-        return Limit(metric=name, better=metric.better, said=text.strip(), worst=worst, relative=relative)
+        return Limit(metric=name, better=metric.better, text=text.strip(), worst=worst, relative=relative)
     example = " or ".join(f"{sign}{number}" for number in ("10%", *(f"2{unit}" for unit in [*units][:1])))
     raise CostofError(ErrorText.BAD_LIMIT, text=text, metric=metric.label, example=example)

@@ -236,10 +236,10 @@ class Plan(Model):
 
     def original(self, arm: PlannedArm) -> PlannedArm:
         """Return the control if the arm is its replicate (identical copy), or else the arm itself."""
-        return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
+        return self.arm(arm.control_arm) if arm.replicate and arm.control_arm else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:
-        return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
+        return next(arm for arm in self.arms if arm.replicate and arm.control_arm == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
         """Return the key in `slices` for the size of the arm's slices (measured windows).

@@ -17,8 +17,8 @@ from costof.instruments.commands.settings import (
     CommandSettings,
     FigureSource,
     Program,
-    ProofCommand,
     SecretSource,
+    VerificationCommand,
     new_output,
 )
 from costof.instruments.hosts.actor import HostActor
@@ -40,7 +40,7 @@ def host() -> Iterator[HostActor]:
     actor.stop()
 
 
-def plan_of(command: str, proof: str = "true", secret: Path | None = None, output: Path | None = None) -> Plan:
+def plan_of(command: str, verify: str = "true", secret: Path | None = None, output: Path | None = None) -> Plan:
     rate = FigureSource(regex="rate: ([0-9]+)", unit="per_second", better="higher")
     tail = FigureSource(regex="p99: ([0-9]+)", unit="ms")
     service = CommandSettings(
@@ -53,7 +53,7 @@ def plan_of(command: str, proof: str = "true", secret: Path | None = None, outpu
             )
         },
         environment={"PASSWORD": SECRET},
-        proofs=[ProofCommand(argv=["sh", "-c", proof], matches="")],
+        verify=[VerificationCommand(argv=["sh", "-c", verify], matches="")],
         secrets={"OF_FILE": SecretSource(file=secret)} if secret else {},
         output=output or new_output(),
     )
@@ -110,7 +110,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
 def test_command_is_not_measured_if_the_command_that_verifies_its_arm_fails(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
-    handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
+    handed(host, plan_of(f"touch {ran}", verify=f"test -e {state}"))
     state.unlink()
     prepared(host)
     answer = SliceAnswer.model_validate(measured(host)["slice"])
@@ -155,7 +155,7 @@ def test_unencrypted_plan_is_refused_and_not_quoted_in_the_error(host: HostActor
 def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: HostActor) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     plan = plan_of("true")
-    service = plan.arms[0].service.model_copy(update={"environment": [SECRET], "proofs": SECRET})
+    service = plan.arms[0].service.model_copy(update={"environment": [SECRET], "verify": SECRET})
     wrong = plan.model_copy(update={"arms": [plan.arms[0].model_copy(update={"service": service})]})
     error = parsed(host.ask(sealed(wrong, key), SECONDS))["error"]
     assert error["class"] == "plan"

@@ -38,9 +38,9 @@ tls = { label = "TLS", set = { tls = "--tls --ca 'my ca'", name = "c" }, environ
 [factors.transport.each]
 before = "on {name}"
 after = "off {name}"
-proof = { run = "state", matches = "{level}" }
+verify = { run = "state", matches = "{level}" }
 [factors.log.levels]
-quiet = { before = "quiet", after = "loud", proof = [] }
+quiet = { before = "quiet", after = "loud", verify = [] }
 [workloads.load.command]
 run = "load {tls} --for {seconds} '{name}' --out {output} {{name}}"
 """
@@ -92,7 +92,7 @@ def test_value_of_a_placeholder_may_be_several_words_of_a_command_line() -> None
     assert control["programs"]["load"]["argv"] == shown
     assert tls["programs"]["load"]["argv"][1:4] == ["--tls", "--ca", "my ca"]
     assert tls["environment"] == {"CA": "c.pem"}
-    assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
+    assert tls["verify"] == [{"argv": ["state"], "matches": "tls"}]
 
 
 def test_commands_that_undo_the_levels_of_an_arm_run_in_reverse_order() -> None:
@@ -175,6 +175,10 @@ def test_warning_about_a_password_in_a_command_line_does_not_show_it() -> None:
         ("timeout_seconds = 0", "greater than 0"),
         ("seconds = -1", "greater than 0"),
         ("runs = 7", "runs: Extra inputs"),
+        (
+            '[factors.log.each]\nproof = { run = "state", matches = "" }',
+            "log.each: Value error, the key `proof` has a new name",
+        ),
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )

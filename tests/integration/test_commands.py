@@ -121,12 +121,12 @@ def test_failed_runs_of_a_command_are_counted_and_reported(tmp_path: Path) -> No
 
 def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
-    proof = f'proof = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
-    _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
+    verify = f'verify = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
+    _, result = ran(study("", verify, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (evidence,) = (each for each in arm.evidence if each.view == "command")
-    # The proof command runs once at first, then before and after each slice. Its first 11 outputs match, so five slices
-    # pass. The first of them is a warm-up and does not count. The outputs of the last two slices do not match.
+    # The command of `verify` runs once at first, then before and after each slice. Its first 11 outputs match, so five
+    # slices pass. The first of them is a warm-up and does not count. The outputs of the last two slices do not match.
     assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -135,7 +135,7 @@ def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: P
     ("arm", "workload", "message"),
     [
         (
-            'proof = { run = "echo no", matches = "yes" }',
+            'verify = { run = "echo no", matches = "yes" }',
             'run = "true"',
             "'echo' printed 'no', which does not match 'yes'",
         ),
@@ -168,7 +168,7 @@ HIDDEN = { file = "password" }
         .replace("off = {  }", 'off = { set.exit = "exit 0" }')
         .replace("on = {  }", 'on = { set.exit = "exit 9" }')
     )
-    text = text.replace("on = {", 'on = { proof = { run = "sh -c \'echo ok; echo $HIDDEN >&2\'", matches = "ok" },')
+    text = text.replace("on = {", 'on = { verify = { run = "sh -c \'echo ok; echo $HIDDEN >&2\'", matches = "ok" },')
     ended, result = ran(text, tmp_path, NAMED_PASSWORD=PASSWORD)
     assert PASSWORD not in ended.out + ended.err
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]

@@ -57,7 +57,7 @@ def target(access: Access) -> tuple[Plan, Service]:
 def test_users_pooler_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
     before = users_server.server.places()
     plan, service = target(users_server.access())
-    assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
+    assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "your-pool", "your-pool-tls"}
     with service:
         # The data is in a new schema of the URL's database: the pooler would not know a new database.
         (made,) = users_server.server.places() - before
@@ -65,7 +65,7 @@ def test_users_pooler_and_server_are_measured_and_left_unchanged(users_server: U
         with Engines(plan, service) as engines:
             service.prepare(plan.arms[:1], engines.load)
             for arm in plan.arms:
-                pooled = "own-pool" in arm.levels["path"]
+                pooled = "your-pool" in arm.levels["path"]
                 address = service.endpoint(arm).service.addresses[0]
                 assert address.endswith(f":{PORT}") == pooled
                 answer = engines.slice(arm, "query", 10)
@@ -103,11 +103,11 @@ def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: Users
 @pytest.mark.parametrize(
     ("study", "arguments", "message"),
     [
-        ("postgres-pooling", ["--set", "path=plain,own-pool"], "needs your own pooler"),
+        ("postgres-pooling", ["--set", "path=plain,your-pool"], "needs your own pooler"),
         ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler works only with --target"),
         (
             "postgres-pooling",
-            ["--target", "postgresql://u@h/d", "--set", "path=plain,own-pool"],
+            ["--target", "postgresql://u@h/d", "--set", "path=plain,your-pool"],
             "or --pooler URL if you have a pooler",
         ),
         (

@@ -43,7 +43,7 @@ def test_arms_are_grouped_with_the_control_at_the_same_distance() -> None:
     assert [context.name for context in contexts] == [*DISTANCES]
     for context in contexts:
         assert context.control is not None
-        assert {arm.baseline for arm in context.arms} == {context.control.name}
+        assert {arm.control_arm for arm in context.arms} == {context.control.name}
     unknown = result.model_copy(update={"distances": {}})
     assert [context.title for context in Index(unknown).contexts] == [f"at {where}" for where in DISTANCES]
 

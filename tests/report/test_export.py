@@ -143,7 +143,7 @@ def test_bencher_export_conforms_to_its_schema_and_has_the_figures_of_the_report
         metric = written[f"mongodb-tls: {value.arm}"][f"{value.metric} ({unit})"]
         assert metric == {"value": value.mean.value, "lower_value": value.mean.low, "upper_value": value.mean.high}
     for effect in (each for each in result.effects if each.arm in arms):
-        measures = written[f"mongodb-tls: {effect.arm} minus {arms[effect.arm].baseline}"]
+        measures = written[f"mongodb-tls: {effect.arm} minus {arms[effect.arm].control_arm}"]
         assert measures[f"{effect.metric} ({effect.unit})"]["lower_value"] == effect.difference.low
         if effect.ratio:
             assert measures[f"{effect.metric} (percent)"]["value"] == pytest.approx((effect.ratio.value - 1) * 100)

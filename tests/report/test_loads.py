@@ -66,7 +66,7 @@ def test_overloaded_arm_has_no_costs_and_limits_on_its_costs_are_undecided() -> 
     result = at_load(0.5)
     assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
     assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
-    limits = [Limit(metric=CONNECTION, worst=500.0, relative=False, better="lower", said="+500ms")]
+    limits = [Limit(metric=CONNECTION, worst=500.0, relative=False, better="lower", text="+500ms")]
     (outcome,) = outcomes(Index(result), limits)
     assert (outcome.state, outcome.reason) == (
         State.OPEN,

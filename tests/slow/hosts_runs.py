@@ -75,7 +75,7 @@ few = { set.count = "100" }
 many = { set.count = "300" }
 [factors.count.each]
 environment.TOKEN = "TOKEN_OF_A_LEVEL"
-proof = { run = "hostname", matches = "load-[123]" }
+verify = { run = "hostname", matches = "load-[123]" }
 [workloads.get.command]
 run = '''
 began=$(date +%s%N)

@@ -159,14 +159,14 @@ class Arm:
 
     def verify(self) -> None:
         """Run the commands that check the arm's settings. Raises `NotVerifiedError` if a setting is not in effect."""
-        for proof in self.settings.proofs:
-            failure, output = self._step(proof.argv, STDIN, keep_children=False)
+        for command in self.settings.verify:
+            failure, output = self._step(command.argv, STDIN, keep_children=False)
             if failure:
-                raise NotVerifiedError("unproved", failure)
-            if not re.fullmatch(proof.matches, output, re.DOTALL):
+                raise NotVerifiedError("not_verified", failure)
+            if not re.fullmatch(command.matches, output, re.DOTALL):
                 printed = f"printed '{output[:200]}'" if output else "printed nothing"
-                detail = f"'{proof.argv[0]}' {printed}, which does not match '{proof.matches}'"
-                raise NotVerifiedError("unproved", detail)
+                detail = f"'{command.argv[0]}' {printed}, which does not match '{command.matches}'"
+                raise NotVerifiedError("not_verified", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
         """Run the program repeatedly until the slice's number of runs (`order.operations`) or its time is reached.

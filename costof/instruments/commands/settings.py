@@ -23,7 +23,7 @@ from costof.model import Model, Secret
 #: Matches a placeholder '{name}', or '{{name}}', which stands for the literal text '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
 #: Advice for a command that contains shell syntax but is not run by a shell: `ADD_SHELL` for measured commands,
-#: `CALL_A_SHELL` for all others, such as those in `before`, `after` and `proof`.
+#: `CALL_A_SHELL` for all others, such as those in `before`, `after` and `verify`.
 ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
@@ -39,7 +39,7 @@ LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
 
-class Proof(Model):
+class Verification(Model):
     """A command that checks that a level (setting), such as TLS 1.3, is really in use.
 
     Its exit status must be 0, and `matches` must match its output.
@@ -74,16 +74,25 @@ class CommandLevel(Model):
     cleanup: list[str] = Field(
         default=[], description="Commands that run once, at the end of the run, even if the run failed."
     )
-    proof: list[Proof] = Field(default=[], description="Commands run before and after every slice to verify the level.")
+    verify: list[Verification] = Field(
+        default=[], description="Commands run before and after every slice to verify the level."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_renamed_key(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "proof" in value:
+            raise ValueError("the key `proof` has a new name: write `verify`")
+        return value
 
     @field_validator("before", "after", "setup", "cleanup", mode="before", json_schema_input_type=str | list[str])
     @classmethod
     def _lines(cls, value: Any) -> Any:
         return value if isinstance(value, list) else [value]
 
-    @field_validator("proof", mode="before", json_schema_input_type=Proof | list[Proof])
+    @field_validator("verify", mode="before", json_schema_input_type=Verification | list[Verification])
     @classmethod
-    def _proofs(cls, value: Any) -> Any:
+    def _verifications(cls, value: Any) -> Any:
         return value if isinstance(value, list) else [value]
 
 
@@ -249,8 +258,8 @@ class Program(Model):
         return Streams(self.stdin, self.stdout or None, self.shown)
 
 
-class ProofCommand(Model):
-    """A `Proof` with its placeholders filled in. The regular expression `matches` must match the whole output."""
+class VerificationCommand(Model):
+    """A `Verification` with its placeholders filled in. The regular expression `matches` must match all output."""
 
     argv: list[str]
     matches: str
@@ -267,7 +276,7 @@ class CommandSettings(ServiceSettings):
     after: list[list[str]] = []
     setup: list[list[str]] = []
     cleanup: list[list[str]] = []
-    proofs: list[ProofCommand] = []
+    verify: list[VerificationCommand] = []
     secrets: dict[str, SecretSource] = {}
     hidden: dict[str, Secret] = Field(default={}, description="Secret environment variables of the commands.")
     files: dict[str, Secret] = Field(
@@ -276,14 +285,14 @@ class CommandSettings(ServiceSettings):
     output: Path
 
     @property
-    def proving_seconds(self) -> float:
-        return len(self.proofs) * STEP_SECONDS
+    def verifying_seconds(self) -> float:
+        return len(self.verify) * STEP_SECONDS
 
     def longest_seconds(self, workload: str) -> float:
         program = self.programs[workload]
         unmeasured = program.warmup + program.first_warmup
         each = 1 + bool(program.prepare) + bool(program.conclude)
-        return program.timeout_seconds * each * (1 + unmeasured) + self.proving_seconds
+        return program.timeout_seconds * each * (1 + unmeasured) + self.verifying_seconds
 
     def ends_itself(self, workload: str) -> bool:
         return self.programs[workload].once
@@ -339,7 +348,9 @@ def build_settings(
         after=[_argv(line, words) for line in reversed(level.after)],
         setup=[_argv(line, words) for line in level.setup],
         cleanup=[_argv(line, words) for line in reversed(level.cleanup)],
-        proofs=[ProofCommand(argv=_argv(proof.run, words), matches=words.fill(proof.matches)) for proof in level.proof],
+        verify=[
+            VerificationCommand(argv=_argv(each.run, words), matches=words.fill(each.matches)) for each in level.verify
+        ],
         secrets=secrets,
         output=output,
     )

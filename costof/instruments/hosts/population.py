@@ -139,7 +139,7 @@ class Population:
 
     def examine(self) -> dict[str, str]:
         """Start the engine (the load generator) on each host as a test. Return a description of each host, by name."""
-        self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
+        self.plan(Plan(arms=[], workloads=[]), Limits(verifying_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
 
@@ -189,7 +189,7 @@ class Population:
             share = Share(host=number, hosts=len(self.hosts))
             host_plan = plan.model_copy(update={"share": share, "threads": host.node.cpus, "arms": arms})
             lines[host] = sealed(host_plan, self._read(PublicKey, host, answer))
-        patience = READY_SECONDS + limits.proving_seconds
+        patience = READY_SECONDS + limits.verifying_seconds
         replies = self._call_all(lambda host: host.actor.ask.remote(lines[host], patience), patience + CALL_SECONDS)
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in replies.items()})
 
@@ -219,7 +219,9 @@ class Population:
     def _opening(self, order: SliceOrder, limits: Limits) -> dict[Host, int | None]:
         """Prepare every host for a slice. Return the time at which each host must begin, on the host's own clock."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
-        replies = self._ask({host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS + limits.proving_seconds)
+        replies = self._ask(
+            {host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS + limits.verifying_seconds
+        )
         for host, reply in replies.items():
             self._read(Prepared, host, reply, "prepared")
         slowest = read_clocks(self._ray, self.hosts)

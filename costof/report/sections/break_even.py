@@ -78,7 +78,7 @@ class BreakEvenSection(Section[list[Spec], list[Point]]):
         points: list[Point] = []
         for metrics in spec:
             for arm in run.plan.protected:
-                names = (arm.baseline or "", arm.name)
+                names = (arm.control_arm or "", arm.name)
                 pairs = [(metric, name) for metric in (metrics.connection, metrics.operation) for name in names]
                 if numbers := run.common_values(*pairs, fewest=FEWEST_ROUNDS):
                     points += _points(Rounds(*numbers), metrics.view, arm.name, run.plan.seed)

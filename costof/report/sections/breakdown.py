@@ -94,7 +94,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Step] | None:
         steps = []
         for control in run.plan.controls:
-            arms = [arm for arm in run.plan.protected if arm.baseline == control.name]
+            arms = [arm for arm in run.plan.protected if arm.control_arm == control.name]
             without = [arm for arm in arms if arm.levels[run.plan.study.main_factor] == spec.without]
             steps += [_step(run, spec, arm, control) for arm in without]
             steps += [_step(run, spec, control, arm) for arm in arms if arm not in without]

@@ -269,7 +269,7 @@ def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
         return None
     texts: list[str] = []
     advice: list[str] = []
-    for name in (arm.name, arm.baseline or ""):
+    for name in (arm.name, arm.control_arm or ""):
         each = _of(data, name)
         if each is None or each.found:
             continue

@@ -40,9 +40,9 @@ def _verified(run: Run, core: Core) -> Check:
     """Check that there is evidence of what each arm used, such as the TLS version that was negotiated.
 
     Clients and servers report evidence before and after every slice. If the client is a command, the evidence is the
-    output of another command (`proof`) in the study's file. Without a `proof`, nothing is checked.
+    output of another command (`verify`) in the study's file. Without `verify`, nothing is checked.
     """
-    with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
+    with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.verify}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
     if unverified:
         return Check(
@@ -64,11 +64,11 @@ def _verified(run: Run, core: Core) -> Check:
         )
     if run.plan.study.service.kind != COMMAND:
         return Check(passed=True, label="arms verified")
-    assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
+    assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.verify]
     if not assumed:
         return Check(passed=True, label="arms verified")
-    arms = "" if len(assumed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(assumed)}"
-    return Check(passed=None, label="arms not verified", detail=f"the study defines no proof{arms}")
+    arms = "them" if len(assumed) == len(run.plan.controls) + len(run.plan.protected) else fmt.listed(assumed)
+    return Check(passed=None, label="arms not verified", detail=f"no command verifies {arms}")
 
 
 def _names(arms: Sequence[Arm]) -> list[str]:

@@ -444,7 +444,7 @@ def views(index: Index) -> list[View]:
             effects = [
                 (metric, arm, effect)
                 for metric, arm, effect in pairs
-                if effect is not None or {(metric.name, arm.name), (metric.name, arm.baseline)} & missing
+                if effect is not None or {(metric.name, arm.name), (metric.name, arm.control_arm)} & missing
             ]
             title = TITLES.get(name, f"View: {name}") + context.suffix
             shown += [View(title, context, effects)] if effects else []
@@ -488,7 +488,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     """Return a row whose control value, value and difference have the same decimals, so that readers can subtract."""
     kind: Literal["headline", "plain"] = "headline" if metric.headline else "plain"
     if effect is None:
-        values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
+        values = [index.value(metric.name, each) if each else None for each in (arm.control_arm, arm.name)]
         shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
         return Row([name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing"])], kind)
     decimals = fmt.estimate_decimals(effect.difference)

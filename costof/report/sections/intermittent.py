@@ -132,7 +132,7 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
     for control in run.plan.controls:
         replicate = run.plan.replicate(control)
         for arm in run.plan.protected:
-            if arm.baseline == control.name:
+            if arm.control_arm == control.name:
                 yield arm, control, replicate
 
 

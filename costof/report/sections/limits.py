@@ -50,7 +50,7 @@ class LimitsSection(Section[None, list[Limit]]):
 
 def limit_words(index: Index, outcome: Outcome) -> str:
     """Return a limit in words, such as "'query on open connection' on the wire +10%"."""
-    return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.said}"
+    return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.text}"
 
 
 def measured_words(outcome: Outcome) -> str:

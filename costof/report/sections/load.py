@@ -174,7 +174,7 @@ def _room(data: AtLoad, arm: Arm) -> str | None:
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
     """Yield the cores that the servers and the client used, from the rounds with readings of both arm and control."""
-    both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
+    both = [run.counted_slices(WORKLOAD, name) for name in (arm.control_arm or "", arm.name)]
     all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
     limited = {role for records in both for record in records for role in record.server_throttled_seconds}
     has_whole_machine = servers_are_here(run) and limited.isdisjoint(all_roles)
@@ -318,7 +318,7 @@ def _amount(effect: Effect, sign: int) -> str:
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
     """Return a clause such as 'the p99 of a query is 12 ms (control: 8 ms)'; None if there are too few operations."""
-    values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
+    values = [index.value(metric.name, name) for name in (arm.name, arm.control_arm or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):
         return None
@@ -433,7 +433,7 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
         more = fmt.absolute(effect.difference, signed=True)
         relative = fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.NONE
         yield [fmt.titled(metric.label, metric.unit), before, after, more, relative]
-        values = [index.value(metric.name, name) for name in (arm.baseline or "", arm.name)]
+        values = [index.value(metric.name, name) for name in (arm.control_arm or "", arm.name)]
         for percentile in ("p50", "p99"):
             enough = operations_needed(float(percentile[1:]))
             known = [value for value in values if value is not None and value.operations >= enough]
@@ -445,7 +445,7 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
         if arm.name in rates:
             yield [
                 f"{data.load.operation[1]} a second",
-                rates.get(arm.baseline or "", ""),
+                rates.get(arm.control_arm or "", ""),
                 rates[arm.name],
                 fmt.NONE,
                 fmt.NONE,

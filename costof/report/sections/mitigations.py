@@ -172,7 +172,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return Mitigations(
             metric=spec.metric,
             reference=reference.name,
-            control=reference.baseline or "",
+            control=reference.control_arm or "",
             mitigations=mitigations,
             measure=measure,
             factor=_factor_label(run.plan.study, factor) if measure else "",
@@ -295,7 +295,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
     for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
-        names = (reference.baseline or "", reference.name, each.arm.name)
+        names = (reference.control_arm or "", reference.name, each.arm.name)
         numbers = (
             run.common_values(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if has_loss else None
         )

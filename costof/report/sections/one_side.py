@@ -77,7 +77,9 @@ class OneSideSection(Section[None, OneSide]):
     def compute(self, run: Run, core: Core, spec: None) -> OneSide | None:
         failed = {arm.name for arm in core.arms if arm.control and arm.error}
         measured = {value.arm for value in core.values}
-        arms = [arm.name for arm in core.arms if arm.baseline in failed and not arm.replicate and arm.name in measured]
+        arms = [
+            arm.name for arm in core.arms if arm.control_arm in failed and not arm.replicate and arm.name in measured
+        ]
         if not arms:
             return None
         workloads = [name for name, each in run.plan.study.workloads.items() if each.view == "wire"]

@@ -95,7 +95,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
 def _explained(run: Run, explanation: Explanation, name: str) -> Explained | None:
     """Return the times that the arm adds in the application and on the wire; None if too few rounds have both."""
-    arms = (run.plan.arm(name).baseline or "", name)
+    arms = (run.plan.arm(name).control_arm or "", name)
     pairs = [(metric, arm) for metric in (explanation.application, explanation.wire) for arm in arms]
     numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
     if numbers is None:
@@ -137,7 +137,7 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
 
 def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
     """Return the CPU milliseconds that the arm adds to the client for each operation; None if a reading is missing."""
-    control = arm.baseline or next(other.name for other in index.core.arms if other.control)
+    control = arm.control_arm or next(other.name for other in index.core.arms if other.control)
     used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
     value, base = used.get(arm.name), used.get(control)
     # Seconds for 1,000 operations are milliseconds for each operation.

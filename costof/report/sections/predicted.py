@@ -177,13 +177,13 @@ def _predictable(run: Run) -> list[str]:
 def _effect(run: Run, name: str, change: Change, distance: float, here: float) -> PredictedEffect:
     metric = run.plan.study.metrics[name]
     farther = (distance - here) * UNITS[metric.unit]
-    control_trips, trips = (_round_trips(run, name, arm) for arm in (change.arm.baseline or "", change.arm.name))
+    control_trips, trips = (_round_trips(run, name, arm) for arm in (change.arm.control_arm or "", change.arm.name))
     control = [each + control_trips * farther for each in change.control]
     values = [each + trips * farther for each in change.values]
     more = (trips - control_trips) * farther
     shifted = Mean(change.difference.value + more, change.difference.error, change.difference.freedom)
     difference, relative = shifted.estimate(change.rounds), ratio(control, values)
-    numbers = run.samples.unit_numbers(name, change.arm.baseline or "", change.arm.name)
+    numbers = run.samples.unit_numbers(name, change.arm.control_arm or "", change.arm.name)
     return PredictedEffect(
         arm=change.arm.name,
         metric=name,

@@ -48,7 +48,7 @@ class Recommendations(Model):
     metric: str
     also: list[str]
     unit: str = Field(description="Unit of the sizes, such as 'nodes'.")
-    settings: list[Recommended]
+    contexts: list[Recommended]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Finding:
 
         The set-up is, for example, which member of a replica set replicates from which.
         """
-        return self.arm.baseline in self.arm.same_set_up
+        return self.arm.control_arm in self.arm.same_set_up
 
 
 class RecommendationsSection(Section[Spec, Recommendations]):
@@ -84,7 +84,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
             metric=spec.metric,
             also=spec.also,
             unit=study.factors[spec.sizes].label,
-            settings=[
+            contexts=[
                 Recommended(
                     control=arm.name, size=arm.levels[spec.sizes], conditions=_conditions(core, study, spec, arm)
                 )
@@ -106,11 +106,11 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 
     def blocks(self, index: Index, data: Recommendations) -> Iterator[Block]:
         tables = []
-        for setting in data.settings:
-            arms = [arm for arm in index.arms if arm.baseline == setting.control]
+        for context in data.contexts:
+            arms = [arm for arm in index.arms if arm.control_arm == context.control]
             rows = [row for arm in arms for name in (data.metric, *data.also) for row in _rows(index, arm, name)]
             if rows:
-                tables.append((", ".join([f"{setting.size} {data.unit}", *setting.conditions]), rows))
+                tables.append((", ".join([f"{context.size} {data.unit}", *context.conditions]), rows))
         note, published = "", index.core.published
         if published is not None:
             series = {
@@ -171,19 +171,19 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
 
 
 def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], list[Finding]]]:
-    settings = {setting.control: setting for setting in data.settings}
+    contexts = {context.control: context for context in data.contexts}
     groups: dict[tuple[tuple[str, ...], str], list[Finding]] = {}
     for arm in index.arms:
-        effect, setting = index.effect(data.metric, arm.name), settings.get(arm.baseline or "")
-        if effect is not None and setting is not None and arm.error is None:
-            key = (tuple(setting.conditions), arm.label)
-            groups.setdefault(key, []).append(Finding(setting.size, arm, effect))
+        effect, context = index.effect(data.metric, arm.name), contexts.get(arm.control_arm or "")
+        if effect is not None and context is not None and arm.error is None:
+            key = (tuple(context.conditions), arm.label)
+            groups.setdefault(key, []).append(Finding(context.size, arm, effect))
     for (conditions, _), findings in groups.items():
         yield list(conditions), sorted(findings, key=lambda each: float(each.size))
 
 
 def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> str:
-    label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.baseline or "")
+    label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.control_arm or "")
     instead = f"{label} instead of '{control}'"
     same = [each for each in findings if each.same]
     by_verdict = {verdict: [e for e in findings if not e.same and e.effect.verdict is verdict] for verdict in Verdict}

@@ -154,7 +154,7 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
     arm = index.arm(loop.arm)
     metrics = [metric for metric in index.headline_metrics if metric.workload == loop.workload]
     rates = [each for each in metrics if each.unit == "per_second" and each.phase in (WHOLE_SLICE, loop.phase)]
-    both = any(each.arm == (arm and arm.baseline) for each in data if each.workload == loop.workload)
+    both = any(each.arm == (arm and arm.control_arm) for each in data if each.workload == loop.workload)
     times = [each for each in metrics if each.unit != "per_second" and each.phase == loop.phase]
     return times if rates and both else []
 

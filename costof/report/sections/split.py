@@ -101,16 +101,16 @@ class SplitSection(Section[list[Spec], list[Split]]):
         splits = []
         for each in spec:
             for arm in run.plan.protected:
-                if arm.levels[run.plan.study.main_factor] != each.protected or arm.baseline is None:
+                if arm.levels[run.plan.study.main_factor] != each.protected or arm.control_arm is None:
                     continue
                 between = _arm_between(run, each, arm)
-                figures = _figures(run, each, [run.plan.arm(arm.baseline), between, arm]) if between else []
+                figures = _figures(run, each, [run.plan.arm(arm.control_arm), between, arm]) if between else []
                 if between is not None and figures:
                     splits.append(
                         Split(
                             protected=arm.name,
                             between=between.name,
-                            control=arm.baseline,
+                            control=arm.control_arm,
                             context=arm.context,
                             first=each.first,
                             second=each.second,

@@ -49,7 +49,7 @@ class SweepSection(Section[Spec, Sweep]):
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Sweep:
         factors = run.plan.study.factors
-        arms = [arm for arm in core.arms if arm.baseline and not arm.replicate]
+        arms = [arm for arm in core.arms if arm.control_arm and not arm.replicate]
         contexts = [name for name, factor in factors.items() if factor.context and name != spec.factor]
         varied = [name for name in contexts if len({arm.levels.get(name) for arm in arms}) > 1]
         label, metric = factors[spec.factor].label, run.plan.study.metrics[spec.metric].label
@@ -67,7 +67,7 @@ class SweepSection(Section[Spec, Sweep]):
         for table in data.tables:
             arms = [arm for name in table.arms if (arm := index.arm(name))]
             if rows := [row for arm in arms if (row := _row(index, data, arm))]:
-                tables.append((table.title, index.label(arms[0].baseline or ""), arms[0].label, rows))
+                tables.append((table.title, index.label(arms[0].control_arm or ""), arms[0].label, rows))
         published = index.core.published
         change = "loss" if index.metrics[data.metric].better == "higher" else "change"
         for title, control, arm_label, rows in tables:
@@ -82,7 +82,7 @@ class SweepSection(Section[Spec, Sweep]):
 
 def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
     effect, metric = index.effect(data.metric, arm.name), index.metrics[data.metric]
-    values = [index.value(data.metric, name) for name in (arm.baseline or "", arm.name)]
+    values = [index.value(data.metric, name) for name in (arm.control_arm or "", arm.name)]
     means = [fmt.absolute(value.mean) for value in values if value]
     if effect is None or len(means) < len(values):
         return []

@@ -68,7 +68,7 @@ class Commands(Resource, Service):
             lines += [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
             lines += [*arm.setup, *arm.cleanup]
             lines += [line for program in arm.programs.values() for line in (program.prepare, program.conclude)]
-            lines += [proof.argv for proof in arm.proofs]
+            lines += [command.argv for command in arm.verify]
             lines.append([f"{name}={value}" for name, value in arm.environment.items()])
         places = dict.fromkeys(password.place for line in lines for password in find_passwords(line))
         return [WarningText.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
@@ -79,10 +79,10 @@ class Commands(Resource, Service):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        proofs = self._arms[arm.name].proofs
+        commands = self._arms[arm.name].verify
         mismatch = answer.evidence.get(MISMATCH)
-        checks = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
-        return Judgement(mismatch=mismatch, facts={"proof": checks} if checks and not mismatch else {})
+        checks = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in commands)
+        return Judgement(mismatch=mismatch, facts={"verified": checks} if checks and not mismatch else {})
 
 
 def _lines(arm: CommandSettings) -> list[str]:
@@ -91,7 +91,7 @@ def _lines(arm: CommandSettings) -> list[str]:
     steps = {
         "setup": arm.setup,
         "before": arm.before,
-        "prove": [proof.argv for proof in arm.proofs],
+        "verify": [command.argv for command in arm.verify],
         "prepare": [program.prepare for program in programs],
         "run": [program.argv for program in programs],
         "conclude": [program.conclude for program in programs],

@@ -46,7 +46,7 @@ class Relays(Entrances):
         }
         # A control and its identical copy have the same state of the simulated cache (`warming`), because on a real
         # server they would share its caches.
-        owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
+        owners = {arm.name: arm.control_arm if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}
         self._ports: dict[str, str] = {}

@@ -74,7 +74,7 @@ impl Direction {
             let slot = if lost { None } else { self.queue.vacant_slot() };
             let discarded = slot.is_none();
             let Some(bytes) = tun::read(self.from.as_fd(), slot.unwrap_or(&mut self.discard_buffer))? else { break };
-            self.counters.taken += 1;
+            self.counters.sent += 1;
             if lost {
                 self.counters.lost += 1;
             } else if discarded {
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(numbers, (0..8).collect::<Vec<_>>());
         assert!(end >= before + DELAY_NS);
         let counters = line.direction.counters();
-        assert_eq!((counters.taken, counters.delivered, counters.delivered_bytes), (8, 8, 160));
+        assert_eq!((counters.sent, counters.delivered, counters.delivered_bytes), (8, 8, 160));
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
         send(&mut line, 8);
         assert_eq!(drain(&mut line).0, [0, 1, 2, 3, 4]);
         let counters = line.direction.counters();
-        assert_eq!((counters.taken, counters.dropped, counters.delivered), (8, 3, 5));
+        assert_eq!((counters.sent, counters.dropped, counters.delivered), (8, 3, 5));
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         send(&mut line, 8);
         assert!(drain(&mut line).0.is_empty());
         let counters = line.direction.counters();
-        assert_eq!((counters.taken, counters.lost, counters.dropped), (8, 8, 0));
+        assert_eq!((counters.sent, counters.lost, counters.dropped), (8, 8, 0));
     }
 
     #[test]

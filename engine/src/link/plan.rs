@@ -81,11 +81,11 @@ pub struct LinkCounters {
     pub b_to_a: Counters,
 }
 
-/// The packet counters of one direction. The packets that were read from the sending device (`taken`) are the sum of
+/// The packet counters of one direction. The packets that were read from the sending device (`sent`) are the sum of
 /// `lost`, `dropped`, `delivered`, `refused` and the packets that are still in the queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    pub taken: u64,
+    pub sent: u64,
     pub lost: u64,
     pub dropped: u64,
     pub delivered: u64,

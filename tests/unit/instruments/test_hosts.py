@@ -335,7 +335,7 @@ def test_requested_rate_is_divided_among_hosts() -> None:
 
 
 def test_study_that_sets_a_level_by_a_command_is_rejected_on_several_hosts() -> None:
-    plan = commands_plan('proof = { run = "state", matches = "off" }')
+    plan = commands_plan('verify = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
     with pytest.raises(CostofError, match="keep the servers of all levels running") as caught:

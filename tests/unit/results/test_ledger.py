@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,16 +55,29 @@ def test_ledger_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
 
 
 def test_report_is_made_from_a_ledger_of_version_5(tmp_path: Path) -> None:
-    ledger = fake_run(tmp_path / "run", with_only(plan_of("redis-tls"), "wire_query"), Truth(), rounds=2)
+    plan = with_only(plan_of("redis-tls", limits=[("GET on open connection", "+10%")]), "wire_query")
+    ledger = fake_run(tmp_path / "run", plan, Truth(), rounds=2)
     content = json.loads((ledger.folder / PLAN).read_text())
     lines = [json.loads(line) for line in (ledger.folder / SLICES).read_text().splitlines()]
     for line in lines:
         line.pop("hosts", None)
         line.get("answer", {}).pop("window", None)
     content.pop("hosts")
+    levels = [level for factor in content["study"]["factors"].values() for level in factor["levels"].values()]
+    settings = [arm["settings"] for arm in content["arms"]]
+    use_old_names(content["arms"], baseline="control_arm", twin="replicate", asked="settings")
+    use_old_names([*levels, *settings], own="target", seen="evidence", proof="verify")
+    use_old_names(content["limits"], said="text")
     (ledger.folder / PLAN).write_text(json.dumps({**content, "ledger_version": 5}))
     (ledger.folder / SLICES).write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert Ledger.open(ledger.folder).plan() == plan
     assert build_core(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
+
+
+def use_old_names(contents: list[dict[str, Any]], **names: str) -> None:
+    for content in contents:
+        for old, new in names.items():
+            content[old] = content.pop(new)
 
 
 def test_unknown_kind_of_record_or_version_of_a_ledger_is_an_error(ledger: Ledger) -> None:

@@ -264,11 +264,11 @@ def coverage(starts: int, rounds: int, *, over_starts: bool = True) -> float:
     units = Units({number: number // rounds for number in range(starts * rounds)} if over_starts else {})
     for _ in range(runs):
         samples = Samples(units)
-        samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, TLS.baseline or ""))
+        samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, TLS.control_arm or ""))
         luck = np.repeat(chance.normal(0, START_DEVIATION, starts), rounds)
         logs = math.log(TIMES) + luck + chance.normal(0, ROUND_DEVIATION, starts * rounds)
         for number, each in enumerate(np.exp(logs)):
-            samples.add(QUERY, TLS.baseline or "", number, 1.0)
+            samples.add(QUERY, TLS.control_arm or "", number, 1.0)
             samples.add(QUERY, TLS.name, number, float(each))
         ratio = every_change(PLAN, samples)[QUERY][0].relative()
         assert ratio is not None

@@ -180,8 +180,8 @@ def test_every_distance_has_its_own_control_and_copy_of_the_control() -> None:
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in contexts]
     assert [plan.replicate(control).name for control in plan.controls] == [f"plain-copy@{where}" for where in contexts]
     for arm in plan.protected:
-        assert arm.baseline == f"plain@{arm.context}"
-        assert plan.arm(arm.baseline).levels["distance"] == arm.levels["distance"]
+        assert arm.control_arm == f"plain@{arm.context}"
+        assert plan.arm(arm.control_arm).levels["distance"] == arm.levels["distance"]
     assert {arm.protection for arm in plan.arms} == {"plain", "plain-copy", "tls"}
 
 
@@ -234,7 +234,7 @@ def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() ->
         ("balancer@balancer_cpu-0.5", {"balancer_cpu": "0.5"}),
     ):
         assert plan.arm(name).levels == {**base, **change}
-    assert plan.arm("balancer@keep_alive-100").baseline == "none@keep_alive-100"
+    assert plan.arm("balancer@keep_alive-100").control_arm == "none@keep_alive-100"
     assert plan.arm("none@keep_alive-100").levels["keep_alive"] == "100"
     for name in ("none", "direct"):
         assert not {"suite", "key", "resumption", "verify"} & plan.arm(name).levels.keys(), "levels that need TLS"

@@ -38,7 +38,7 @@ def test_each_load_has_a_control_of_its_own() -> None:
     loads = {arm.name: plan.load_of(arm) for arm in plan.arms}
     assert all(isinstance(load, Arrivals) and load.queries_per_connection == 20 for load in loads.values())
     assert [load.per_second for load in loads.values() if load] == [100] * 3 + [300] * 3
-    assert plan.arm("tls@load-300").baseline == "plain@load-300"
+    assert plan.arm("tls@load-300").control_arm == "plain@load-300"
     assert (len(plan.limits), plan.load_in_words) == (1, "100 and 300 new connections a second, 20 queries each")
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
 

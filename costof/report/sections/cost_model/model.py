@@ -266,9 +266,9 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
     """Return the cost that the arm adds to one operation of its control; None if they have no common rounds."""
-    if run.pairs(operation.metric, arm) is None or arm.baseline is None:
+    if run.pairs(operation.metric, arm) is None or arm.control_arm is None:
         return None
-    control = run.plan.arm(arm.baseline)
+    control = run.plan.arm(arm.control_arm)
     trips, transferred = _counted(run, operation, arm)
     control_trips, control_transferred = _counted(run, operation, control)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)

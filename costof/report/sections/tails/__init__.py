@@ -120,7 +120,7 @@ class TailsSection(Section[None, Tails]):
                     percentiles = bootstrap_percentiles(values, counts, drawn, (*PERCENTILES, *CURVE))
                     measured[arm.name] = Measured(int(counts.sum()), percentiles)
             for arm in run.plan.protected:
-                protected, control = measured.get(arm.name), measured.get(arm.baseline or "")
+                protected, control = measured.get(arm.name), measured.get(arm.control_arm or "")
                 if protected is not None and control is not None:
                     results += _tails(name, metric, arm.name, control, protected, len(set(units)))
                     results.append(_curve(name, metric, arm.name, control, protected, len(set(units))))
