@@ -109,7 +109,8 @@ class MongodbTarget(TargetServer):
     def writes(self) -> list[str]:
         create, marker, load, drop = describe_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
         if WRITES in self.use.kinds:
-            most = "until the run ends" if self.use.most_operations is None else f"at most {self.use.most_operations:,} in all"
+            operations = self.use.most_operations
+            most = "until the run ends" if operations is None else f"at most {operations:,} in all"
             load = f"insert documents into its {COLLECTION} while measuring, {most}"
             return [create, marker, load, f"change one document in its {MARKER_NAME} after each slice", drop]
         return [create, marker, load, drop]
