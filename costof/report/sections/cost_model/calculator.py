@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -246,12 +247,14 @@ def measured_load(index: Index, model: CostModel) -> Load:
     """Return the load and distance of the run or, if the run has no load, the load of an example service.
 
     The distance of an example service is the run's shortest distance of at least 1 ms. If there is none, it is the
-    run's shortest distance. If the run has no distance, it is 1 ms.
+    run's shortest distance. If the run has no distance, it is 1 ms. In a study without new connections, its operations
+    per second are `_serial_rate`.
     """
     measured = [model.way_ms] if model.way_ms is not None else [ms for _, ms in distances(index, model)]
     flush_ms = model.flush_ms.value if model.flush_ms else 0.0
     if not has_connections(model):
-        return Load(measured[0] if measured else 0.0, operations=1.0, connections_per_second=1000.0, flush_ms=flush_ms)
+        rate = _serial_rate(index, model)
+        return Load(measured[0] if measured else 0.0, operations=1.0, connections_per_second=rate, flush_ms=flush_ms)
     if model.load is None:
         nearest = next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0)
         return Load(nearest, flush_ms=flush_ms)
@@ -261,6 +264,17 @@ def measured_load(index: Index, model: CostModel) -> Load:
         operations=float(model.load.queries_per_connection),
         connections_per_second=model.load.connections_per_second,
     )
+
+
+def _serial_rate(index: Index, model: CostModel) -> float:
+    """Return a number of operations per second that one client can do: 1,000, or the next lower power of ten.
+
+    The CPU time of an operation depends on the rate, and was measured with the clients of the first context.
+    """
+    first = [index.nearest.control, *index.nearest.arms]
+    values = [index.value(each.metric, arm.name) for each in model.operations for arm in first if arm is not None]
+    slowest = max((each.mean.value for each in values if each is not None), default=0.0)
+    return 10.0 ** min(3, math.floor(math.log10(1000 / slowest))) if slowest > 0 else 1000.0
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
