@@ -83,9 +83,11 @@ def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], l
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:
-        instruments = Instruments(group, service, ledger)
+        used = {each.name for arm in group.arms for each in (arm, service.loads_over(arm))}
+        arms = [arm for arm in idle.arms if arm.name in used]
+        instruments = Instruments(idle.model_copy(update={"arms": arms}), service, ledger)
         instruments.start(stack)
-        service.prepare(instruments.able, instruments.load)
+        service.prepare([arm for arm in group.arms if arm in instruments.able], instruments.load)
         return Steps(group, service, instruments).measure()
 
 

@@ -94,6 +94,10 @@ class Service(ABC):
         once, with the first arm. A service with several servers calls it for each server.
         """
 
+    def loads_over(self, arm: PlannedArm) -> PlannedArm:
+        """Return the arm over whose connections the data for `arm` is loaded: `arm`, unless it cannot load data."""
+        return arm
+
     @abstractmethod
     def writes(self) -> list[str]:
         """Return a text for each write that the run and its clean-up make, for `--dry-run`."""

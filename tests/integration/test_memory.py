@@ -14,6 +14,7 @@ from costof.results.ledger import Ledger, MemoryRecord
 from costof.results.memory import ConnectionMemory, connection_memory
 from costof.results.run import read_run
 from costof.run.memory import measure_memory, step_sizes
+from costof.services.open import open_service
 from costof.services.server.lab import ServerLab
 from tests.support.command import costof
 from tests.support.redis import users_redis
@@ -61,6 +62,17 @@ def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_pa
     for arm in measured(tmp_path, FullRedis).arms:
         assert 0 < arm.connections < 100
         assert arm.missing is not None
+
+
+@pytest.mark.slow
+def test_memory_is_measured_for_an_encrypting_arm_although_another_arm_has_to_load_its_data(tmp_path: Path) -> None:
+    plan = plan_of("mysql-column-encryption", "quick", "encrypted=0,20").model_copy(update={"memory": 20})
+    ledger = Ledger.create(plan, tmp_path / "run")
+    measure_memory(plan, lambda idle: open_service(idle, None, "run"), ledger, Silent())
+    memory = connection_memory(read_run(ledger))
+    assert memory is not None
+    measured_arms = [arm.name for arm in plan.arms if not arm.replicate]
+    assert {each.arm: each.missing for each in memory.arms} == dict.fromkeys(measured_arms)
 
 
 def test_memory_already_recorded_in_the_ledger_is_not_measured_again(tmp_path: Path) -> None:

@@ -96,9 +96,12 @@ class EncryptionLab(LabService):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
 
+    def loads_over(self, arm: PlannedArm) -> PlannedArm:
+        return loading_arm(self._plan, arm)
+
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Load TPC-C's tables, over an arm without the gateway if there is one. Raises `TPCC_UNSOUND`."""
-        through = loading_arm(self._plan, arms[0])
+        through = self.loads_over(arms[0])
         self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
 

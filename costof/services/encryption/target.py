@@ -118,8 +118,11 @@ class EncryptionTarget(TargetService[TpccTarget]):
         settings = self._front.client_settings(arm, self.server.client_settings())
         return Endpoint(service=settings.with_settings(arm.settings.service), transport=transport)
 
+    def loads_over(self, arm: PlannedArm) -> PlannedArm:
+        return loading_arm(self._plan, arm)
+
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        super().prepare([loading_arm(self._plan, arms[0])], load)
+        super().prepare([self.loads_over(arms[0])], load)
 
     def arrange(self, arm: PlannedArm) -> None:
         self.server.tables.renew()
