@@ -281,7 +281,7 @@ def test_comparison_of_runs_with_different_loads_has_no_verdicts(tmp_path: Path)
     assert {(each["change"], each["verdict"]) for each in comparison["changes"]} == {(None, None)}
 
 
-def test_arm_whose_levels_differ_between_the_runs_has_no_verdict(tmp_path: Path) -> None:
+def test_arm_with_different_settings_in_two_compared_runs_has_no_verdict(tmp_path: Path) -> None:
     """Arms of both runs have the same name, because it contains only levels of factors that vary."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
@@ -431,7 +431,7 @@ def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_history_has_a_separate_series_for_each_set_of_levels_and_each_target(
+def test_history_has_a_separate_series_for_each_choice_of_variants_and_each_target(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})
