@@ -127,7 +127,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--parameter-step-size",
     "step",
     metavar="DELTA",
-    help="Difference between the numbers of --parameter-scan. Default: 1.",
+    help="Difference between two successive numbers of --parameter-scan. Default: 1.",
 )
 @click.option(
     "-w", "--warmup", type=WARMUP_RUNS, default=0, metavar="N", help="Run each command N times before it is measured."

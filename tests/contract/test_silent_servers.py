@@ -94,9 +94,6 @@ def ready_arms(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
 
 
 def test_timeout_error_of_the_engine_names_the_unanswered_step_in_every_protocol(
-    ports: dict[tuple[str, str], int]
-) -> None:
-#DEL(
     ports: dict[tuple[str, str], int],
 ) -> None:
     arms = [
