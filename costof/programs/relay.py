@@ -73,7 +73,7 @@ class RelayCost(Model):
 
     Every request waits `base_ns`. The requests that `payers` selects (all, a random share, or those at the start of
     each period) wait `added_ns` more. If `warming` is set, a cache is simulated (`Warming`): the first requests after
-    a change from one arm (measured variant) to another also wait for it.
+    a change from one arm (measured variant) to another wait longer, because the cache is then cold.
     """
 
     base_ns: int = 0

@@ -289,7 +289,7 @@ def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result) -> N
         assert [name for name, each in true.items() if not near(value_of(encrypted, name, arm).mean, each)] == []
 
 
-def test_breakdown_of_a_cost_into_steps_equals_the_costs_of_the_simulation(encrypted: Result) -> None:
+def test_cost_of_each_step_in_a_breakdown_equals_its_simulated_cost(encrypted: Result) -> None:
     for context in ("", "terminals-16"):
         steps = [step for step in encrypted.sections.breakdown if step.context == context]
         assert [step.label for step in steps] == ["the gateway's presence", *SHARES]

@@ -135,7 +135,7 @@ def test_run_with_a_single_server_version_compares_no_versions() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
 
 
-def test_run_of_two_versions_without_a_protected_arm_has_a_question_and_of_one_version_has_none() -> None:
+def test_run_without_a_protected_arm_has_a_question_only_if_it_compares_two_versions() -> None:
     for versions, compares in ((f"{OLD},{NEW}", True), (NEW, False)):
         plan = plan_of("postgres-tls", "quick", f"server_version={versions}", "transport=plain", "distance=lan,us-us")
         assert (plan.protected, plan.compares_controls) == ([], compares)

@@ -102,7 +102,7 @@ def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
         assert "loud" not in str(refused.value)
 
 
-def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> None:
+def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_settings() -> None:
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")

@@ -97,7 +97,7 @@ def test_control_is_measured_even_if_the_user_does_not_choose_it() -> None:
     assert plan.protection_chosen
 
 
-def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
+def test_label_of_an_arm_names_the_settings_that_the_user_chose() -> None:
     (arm,) = plan_of(MONGODB, "default", "resumption=on", "key=ecdsa-p256").protected
     assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256, session resumption on)")
     (arm,) = plan_of(MONGODB, "default", "resumption=off").protected

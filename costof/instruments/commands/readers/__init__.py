@@ -47,7 +47,7 @@ class Figure:
     - `at`: the figure's place in the report: in a text, a regular expression whose group matches the number; in JSON,
       the keys that lead to it. Empty if the reader computes the figure.
     - `printed_unit`: the unit in the report, if it differs from `unit`. If the unit varies between reports, `at` has a
-      group named `unit` that matches it, and a group named `number`.
+      group `unit` that matches it.
     """
 
     label: str

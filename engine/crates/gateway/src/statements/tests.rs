@@ -239,7 +239,7 @@ fn all_result_columns_of_nested_queries_are_encrypted() {
 }
 
 #[test]
-fn statements_that_control_transactions_or_session_settings_need_no_approval() {
+fn statements_that_control_transactions_or_session_settings_need_not_be_approved() {
     for (text, expected) in [
         ("begin", "BEGIN"),
         ("SET AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
