@@ -192,10 +192,12 @@ class ErrorText:
         "UTF-8 text")
     TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target and the URL of a database server, "
         f"such as mysql://…; add --target, or remove {option}")
-    BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
+    BAD_SERVER_CPU = usage(lambda text, detail: "--server-cpu needs a command that prints the seconds of CPU time that "
+        f"your servers have used; '{text}' is no command: {detail}")
     SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
         "seconds of CPU time that the servers have used so far")
-    BAD_SERVER_MEMORY = usage(lambda text, detail: f"--server-memory '{text}' is not a valid command: {detail}")
+    BAD_SERVER_MEMORY = usage(lambda text, detail: "--server-memory needs a command that prints the memory that your "
+        f"servers use; '{text}' is no command: {detail}")
     SERVER_MEMORY_UNREAD = failed(lambda program, detail: f"--server-memory {program}: {detail}; the command must "
         "print the bytes of memory that the servers use now, or a number with its unit, such as 812 MiB")
     MEMORY_NEEDS_COMMAND = usage(lambda: "--memory needs a command that reads the memory of your servers; add "
@@ -382,7 +384,7 @@ class WarningText:
     HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"all hosts measured at the same time for only {share} of the slice")
     HOSTS_DIFFER = Message(lambda what, found: f"the client hosts connected with different settings: {what} was "
         f"{found}; use the same versions and settings on all of them")
-    HOST_GONE = Message(lambda host, detail, rest: f"{host} failed during the run ({detail}); the run continued "
+    HOST_GONE = Message(lambda host, detail, rest: f"host {host} failed during the run ({detail}); the run continued "
         f"with the remaining {rest}")
     HOSTS_IN_THE_CLEAR = Message(lambda: "traffic between the cluster's machines is not encrypted, except for "
         "passwords: set RAY_USE_TLS")

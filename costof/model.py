@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, SerializationInfo, ValidationError
 
 #: A number that JSON can represent: neither infinite nor NaN.
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -26,3 +26,14 @@ class Model(BaseModel):
     """An immutable model that rejects undeclared fields. Its errors never quote the input, which may be a secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+def first_error(error: ValidationError, *place: str) -> str:
+    """Return the first error as 'field: message', without pydantic's prefix 'Value error, '.
+
+    `place` has the names of the tables that contain the validated one.
+    """
+    first = error.errors(include_input=False)[0]
+    message = first["msg"].removeprefix("Value error, ")
+    field = ".".join(map(str, (*place, *first["loc"])))
+    return f"{field}: {message}" if field else message

@@ -193,7 +193,7 @@ class Speed:
     """The times after which two analyses of the same runs had a verdict: the current one and an earlier one.
 
     `rows` has the arms with a cost. `current` and `earlier` have the seconds for each of them; infinite means that this
-    analysis had no verdict. `tool` is the version whose slice sizes the runs have.
+    analysis had no verdict. `tool` is the version of costof that chose the sizes of the runs' slices.
     """
 
     tool: str

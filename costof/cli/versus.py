@@ -122,7 +122,13 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "-P", "--parameter-scan", "scan", nargs=3, metavar="VAR MIN MAX", help="Replace {VAR} by each number of this range."
 )
-@click.option("-D", "--parameter-step-size", "step", metavar="DELTA", help="Steps of -P. Default: 1.")
+@click.option(
+    "-D",
+    "--parameter-step-size",
+    "step",
+    metavar="DELTA",
+    help="Difference between two successive numbers of --parameter-scan. Default: 1.",
+)
 @click.option(
     "-w", "--warmup", type=WARMUP_RUNS, default=0, metavar="N", help="Run each command N times before it is measured."
 )

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from costof.errors import CostofError, ErrorText
 from costof.messages.answers import SliceAnswer
-from costof.model import REVEALED, Model
+from costof.model import REVEALED, Model, first_error
 
 OPERATION_TIMEOUT_MS = 10_000
 
@@ -109,8 +109,7 @@ class ServiceSettings(Model):
         try:
             return self.model_validate({**dict(self), **settings})
         except ValidationError as error:
-            first = error.errors(include_input=False)[0]
-            detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            detail = first_error(error)
             raise CostofError(ErrorText.UNKNOWN_SERVICE_SETTING, protocol=self.protocol, detail=detail) from None
 
 

@@ -71,8 +71,9 @@ class Warming(Model):
 class RelayCost(Model):
     """The delay of requests at a port of the relay.
 
-    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, the first
-    requests of an arm (measured variant) after another arm was measured wait longer, as if caches were cold.
+    Every request waits `base_ns`. The requests that `payers` selects (all, a random share, or those at the start of
+    each period) wait `added_ns` more. If `warming` is set, a cache is simulated (`Warming`): the first requests after
+    a change from one arm (measured variant) to another wait longer, because the cache is then cold.
     """
 
     base_ns: int = 0
@@ -82,7 +83,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """Return the delay for the control (the arm without protection): `base_ns` and `warming` only."""
+        """Return the delay for the control (the arm without protection): the same, but with `added_ns` 0."""
         return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property

@@ -121,7 +121,7 @@ class KeyFigure(Model):
 
     @property
     def verdict_word(self) -> str:
-        """Return the verdict without the words 'above the margin', such as 'no difference'."""
+        """Return the verdict in short words: 'no difference' for 'no difference above the margin'."""
         return self.verdict.words(self.better).removesuffix(" above the margin")
 
     @property

@@ -124,7 +124,7 @@ class Index:
 
     @property
     def summary_is_filled(self) -> bool:
-        """Return whether one section fills the summary (`Lead.fills_summary`)."""
+        """Return whether the summary has figures and reasons of only one section (`Lead.fills_summary`)."""
         return any(lead.fills_summary for lead in self.leads)
 
     @property

@@ -144,7 +144,7 @@ def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
 
 @dataclass(frozen=True)
 class ServerReadings:
-    """The servers' readings for a slice: figures by name (`Service.judge`), and CPU seconds by role."""
+    """What the servers counted during a slice: figures by name (from `Service.judge`), and CPU seconds by role."""
 
     figures: dict[str, float]
     cpu_seconds: dict[str, float]

@@ -92,7 +92,7 @@ class Arm(Model):
 
     @property
     def where(self) -> str:
-        """Return the words of `at` or, for the first context, which has no name, a description: ' with 3 nodes'."""
+        """Return `at`, or for a context without a name its description, such as ' with 3 nodes'; '' if it has none."""
         return self.at or f" {self.context_in_words}".rstrip()
 
 

@@ -171,7 +171,8 @@ class RunProgress:
             case WarningRecord() if self._earlier_rounds + self._rounds == 0:
                 self.warn(record.text)
             case LostRecord():
-                self.warn(f"{record.host or record.arm or 'the service'} was lost: {record.detail}")
+                lost = f"host {record.host}" if record.host else record.arm or "the service"
+                self.warn(f"{lost} was lost: {record.detail}")
 
     def _round_event(self, pace: Pace, reached: float | None) -> RoundEvent:
         plan, effects, discarded = self._plan, self._tally.effects(), self._tally.discarded()

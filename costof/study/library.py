@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from costof.errors import CostofError, ErrorText, nearest
+from costof.model import first_error
 from costof.studies import read_content, study_file, study_names
 from costof.study.schema import Study
 
@@ -49,9 +50,7 @@ def read_study(name: str, content: dict[str, Any], path: object = "of this run")
             raise ValueError("its name may consist only of lower-case letters, digits and hyphens")
         return Study.model_validate({"name": name, **content})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        detail = f"{field}: {first['msg']}" if field else first["msg"]
+        detail = first_error(error)
     except ValueError as error:
         detail = str(error)
     raise CostofError(ErrorText.BROKEN_STUDY, path=path, detail=detail)

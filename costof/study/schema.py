@@ -545,7 +545,7 @@ class Study(Model):
 
     @property
     def wire_connect(self) -> str | None:
-        """The name of the workload in which the load generator opens connections; None if the study has none."""
+        """The name of the load generator's workload that measures opening a connection; None if the study has none."""
         names = (name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
         return next(names, None)
 

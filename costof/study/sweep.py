@@ -42,8 +42,8 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: At the capacity, about this many operations of a slice (measured window) should exceed the limit. With fewer, the
-#: slice would hardly show which share of operations exceeds it.
+#: At the highest rate that keeps the latency limit (the capacity), about this many operations of a slice (measured
+#: window) should take longer than the limit. With fewer, the slice would hardly show which share takes longer.
 BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
@@ -111,8 +111,9 @@ class Sweep(Model):
     def seconds(self, per_second: float) -> float:
         """Return the length of a slice (measured window) at a rate, in seconds.
 
-        At the capacity, about `BEYOND_IN_SLICE` operations of so long a slice exceed the limit. The length is at least
-        `SHORTEST_SECONDS` and at most `longest_seconds`, unless a command has a length of its own.
+        At the highest rate that keeps the latency limit, about `BEYOND_IN_SLICE` operations of so long a slice take
+        longer than the limit. The length is at least `SHORTEST_SECONDS` and at most `longest_seconds`, unless a command
+        has a length of its own.
         """
         if self.slice_seconds is not None:
             return self.slice_seconds

@@ -95,7 +95,7 @@ def test_value_of_a_placeholder_may_be_several_words_of_a_command_line() -> None
     assert tls["verify"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_commands_that_undo_the_levels_of_an_arm_run_in_reverse_order() -> None:
+def test_commands_that_undo_the_settings_of_an_arm_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -151,7 +151,7 @@ def test_braces_that_are_no_placeholders_are_kept_in_shell_lines() -> None:
 
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
-def test_shell_line_is_refused_if_its_level_leaves_a_placeholder_unset(place: str) -> None:
+def test_shell_line_is_refused_if_an_arm_leaves_one_of_its_placeholders_unset(place: str) -> None:
     assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
@@ -177,7 +177,7 @@ def test_warning_about_a_password_in_a_command_line_does_not_show_it() -> None:
         ("runs = 7", "runs: Extra inputs"),
         (
             '[factors.log.each]\nproof = { run = "state", matches = "" }',
-            "log.each: Value error, the key `proof` has a new name",
+            "log.each: the key `proof` has a new name",
         ),
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],

@@ -138,7 +138,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
-def test_dead_proxy_or_tunnel_fails_its_arms_and_dead_server_fails_the_run(deaths: Deaths) -> None:
+def test_arms_fail_if_their_proxy_or_tunnel_dies_and_the_run_fails_if_its_server_dies(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study, SERVICE) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:

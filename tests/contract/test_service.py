@@ -43,7 +43,7 @@ def engines(running: RunningService) -> Iterator[Engines]:
         yield engines
 
 
-def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running: RunningService) -> None:
+def test_client_settings_of_two_arms_differ_only_where_their_factor_levels_require_it(running: RunningService) -> None:
     arms = [arm for arm in running.plan.arms if arm.context == running.control.context]
     ends = [sent(running.service.endpoint(arm)) for arm in arms]
     may_differ = running.kind.may_differ

@@ -79,7 +79,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize(("scheme", "how"), CASES)
-def test_run_on_a_silent_server_ends_with_one_line_that_names_address_and_step(
+def test_run_on_a_silent_server_ends_with_one_line_that_names_the_address_and_the_unanswered_step(
     outcomes: dict[tuple[str, str], Outcome], ports: dict[tuple[str, str], int], scheme: str, how: str
 ) -> None:
     outcome = outcomes[scheme, how]
@@ -93,7 +93,9 @@ def ready_arms(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
         return {arm.name: arm for arm in instrument.plan(plan).arms}
 
 
-def test_timeout_error_of_the_engine_names_the_step_for_every_protocol(ports: dict[tuple[str, str], int]) -> None:
+def test_timeout_error_of_the_engine_names_the_unanswered_step_in_every_protocol(
+    ports: dict[tuple[str, str], int],
+) -> None:
     arms = [
         Arm(
             name=f"{scheme} {transport.kind}",

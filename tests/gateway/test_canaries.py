@@ -40,12 +40,12 @@ NAME, SALARY = NAMES[0], SALARIES[0]
         f"{SALARY:x}".encode(),
     ],
 )
-def test_canary_value_is_detected_in_each_encoding(form: bytes) -> None:
+def test_protected_value_is_detected_in_each_encoding(form: bytes) -> None:
     canaries = Canaries(NAMES, SALARIES)
     assert canaries.found(b"..." + form + b"...")
     assert not canaries.found(form[:5] + b"." + form[6:11])
 
 
-def test_random_bytes_are_not_mistaken_for_a_canary_value() -> None:
+def test_random_bytes_are_not_mistaken_for_a_protected_value() -> None:
     noise = random.Random(1).randbytes(1 << 20)
     assert not Canaries(NAMES, SALARIES).found(noise)

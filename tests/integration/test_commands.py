@@ -58,7 +58,7 @@ REMEMBERS = (
 )
 
 
-def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> None:
+def test_effect_of_a_command_on_the_next_command_is_reported(tmp_path: Path) -> None:
     names = ["new", "old", "other"]
     commands = [REMEMBERS.format(name=name) for name in names]
     called = [word for name in names for word in ("-n", name)]
@@ -208,7 +208,7 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
         pytest.param(signal.SIGKILL, STUBBORN, id="kill-9"),
     ],
 )
-def test_run_ended_by_any_signal_undoes_its_levels_and_leaves_no_process(
+def test_run_ended_by_any_signal_undoes_its_changes_and_leaves_no_process(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
@@ -254,7 +254,7 @@ def test_command_and_its_children_are_ended_at_the_timeout(tmp_path: Path, tempo
     eventually("the end of its children", lambda: not started_with(temporary))
 
 
-def test_run_ends_if_the_command_that_undoes_a_level_fails(tmp_path: Path) -> None:
+def test_run_ends_if_a_command_that_undoes_a_change_fails(tmp_path: Path) -> None:
     after = "test -e nothing || test ! -e done"
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)
@@ -317,7 +317,7 @@ def test_processes_that_a_command_left_running_are_killed_and_reported(tmp_path:
     eventually("the end of the daemons", lambda: not started_with(temporary))
 
 
-def test_daemon_started_to_set_a_level_keeps_running(tmp_path: Path) -> None:
+def test_daemon_started_by_the_setup_command_of_an_arm_keeps_running(tmp_path: Path) -> None:
     start = script(tmp_path, "start.sh", f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
     on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)

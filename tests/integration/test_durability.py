@@ -49,7 +49,7 @@ SLOW = "postgres-durability"
 @pytest.mark.parametrize(
     "study", [pytest.param(study, marks=[pytest.mark.slow] * (study == SLOW)) for study in STUDIES]
 )
-def test_server_flushes_the_disk_at_each_commit_only_if_the_level_requires_it(study: str) -> None:
+def test_server_flushes_the_disk_at_each_commit_only_if_the_arm_requires_it(study: str) -> None:
     levels, workload, flushes = STUDIES[study]
     plan = plan_of(study, "quick", levels, "clients=1")
     control, durable = plan.controls[0], plan.protected[0]

@@ -47,7 +47,7 @@ def encryption_of(lab: ServerLab, arm: PlannedArm) -> EncryptionAtRest:
     return found
 
 
-def test_canary_value_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
+def test_stored_value_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
     with lab_of(MARIADB, "data=on-disk", "encryption=everything") as (lab, arms):
         everywhere = "tablespaces' files, redo log, temporary files and binary log"
         facts = lab.collect_evidence(arms["none"], "start")
@@ -69,7 +69,7 @@ def test_canary_value_is_readable_in_files_of_mariadb_only_without_encryption() 
 
 
 @pytest.mark.slow
-def test_each_level_encrypts_only_its_kind_of_mariadb_file() -> None:
+def test_each_encryption_setting_of_mariadb_encrypts_only_its_own_kind_of_file() -> None:
     levels = "tablespaces,redo-log,temporary-files,binary-log"
     with lab_of(MARIADB, "data=in-memory", f"encryption={levels}", "cipher=aes-256-ctr") as (lab, arms):
         for store, level in zip(FILES, levels.split(","), strict=True):
@@ -91,7 +91,7 @@ needs_fuse = pytest.mark.skipif(bool(without_fuse()), reason=without_fuse())
 
 @needs_fuse
 @pytest.mark.slow
-def test_canary_value_is_readable_in_files_of_postgres_only_without_encryption() -> None:
+def test_stored_value_is_readable_in_files_of_postgres_only_without_encryption() -> None:
     with lab_of(POSTGRES) as (lab, arms):
         facts = {level: lab.collect_evidence(arm, "start") for level, arm in arms.items()}
         for level, file_system, canary in (

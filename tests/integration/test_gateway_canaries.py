@@ -199,7 +199,7 @@ def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple
         ),
     ],
 )
-def test_no_canary_value_reaches_the_client_in_plaintext(
+def test_no_protected_value_reaches_the_client_in_plaintext(
     site: Site, prepared: bool, secured: bool, rounds: int
 ) -> None:
     client, rows, answers = play(site, prepared=prepared, secured=secured, rounds=rounds)
@@ -209,7 +209,7 @@ def test_no_canary_value_reaches_the_client_in_plaintext(
     assert not refused
 
 
-def test_canary_search_detects_plaintext_of_a_column_without_a_rule(site: Site) -> None:
+def test_search_for_protected_values_detects_plaintext_of_a_column_without_a_rule(site: Site) -> None:
     usual = rules(site.server.password)
     try:
         whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
@@ -221,7 +221,7 @@ def test_canary_search_detects_plaintext_of_a_column_without_a_rule(site: Site) 
         site.reload(usual)
 
 
-def test_canary_search_detects_computed_output_approved_as_plaintext(site: Site) -> None:
+def test_search_for_protected_values_detects_a_computed_column_sent_in_plaintext(site: Site) -> None:
     usual = rules(site.server.password)
     text = 'text = "SELECT MAX(c_data) FROM customer"'
     try:
@@ -234,7 +234,7 @@ def test_canary_search_detects_computed_output_approved_as_plaintext(site: Site)
         site.reload(usual)
 
 
-def test_canary_search_detects_plaintext_sent_without_a_gateway(site: Site) -> None:
+def test_search_for_protected_values_detects_plaintext_sent_without_a_gateway(site: Site) -> None:
     address = f"{site.server.address}:{site.server.port}"
     with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
         for table in tpcc.TABLES:

@@ -1,6 +1,7 @@
 """The gateway's checks of the MySQL protocol, in front of a real MariaDB: log-ins, flags, commands and sizes.
 
-All tests share one server, one gateway, and one search for protected values.
+All tests share one server and one gateway. After each test, all bytes that its clients of the guarded account have
+received are searched for protected values.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
         yield plan, lab, engines
 
 
-def test_every_arm_uses_the_tls_settings_or_the_ssh_tunnel_of_its_levels(
+def test_connections_of_every_arm_use_its_tls_settings_or_its_ssh_tunnel(
     every_level: tuple[Plan, ServerLab, Engines],
 ) -> None:
     plan, lab, engines = every_level
@@ -87,7 +87,7 @@ def test_tunnel_connections_and_cpu_time_are_counted(
     assert all(now[role] > used[role] for role in now)
 
 
-def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, Engines]) -> None:
+def test_failure_of_a_tunnel_affects_only_the_arm_that_uses_it(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     failing = next(arm for arm in plan.arms if arm.name == FAILING)
     assert "no-such-cipher" in (lab.failure_reason(failing) or "")
@@ -109,7 +109,7 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_server_first_shows_a_certificate_key_that_every_client_accepts(keys: list[str], first: str) -> None:
+def test_first_certificate_key_of_a_mysql_server_is_one_that_every_client_accepts(keys: list[str], first: str) -> None:
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}

@@ -110,7 +110,7 @@ def test_sessions_on_a_target_have_the_commit_setting_of_their_arm(server: Runni
     assert (server.places(), server.settings()) == (before, settings)
 
 
-def test_commit_levels_that_need_a_standby_are_refused_on_a_postgres_without_standby(server: RunningServer) -> None:
+def test_commit_settings_that_need_a_standby_are_refused_on_a_postgres_without_standby(server: RunningServer) -> None:
     before = server.places()
     plan = plan_of("postgres-durability", "quick", "commit=off,on", target="postgresql://shown")
     with pytest.raises(CostofError, match=r"synchronous_standby_names is empty.*give --set commit=off,local") as error:

@@ -77,7 +77,7 @@ def test_both_servers_show_that_the_replica_has_all_writes(lab: Lab) -> None:
     assert replica.dbsize() == server.ask("DBSIZE") == 100  # type: ignore[attr-defined]
 
 
-def test_writes_without_wait_have_no_replica(lab: Lab) -> None:
+def test_arm_that_waits_for_no_replica_has_no_replica_connected(lab: Lab) -> None:
     arm = lab.arm("memory-only")
     answer, judgement = lab.write(arm)
     assert (answer.operations, answer.errors, judgement.mismatch) == (WRITES, [], None)

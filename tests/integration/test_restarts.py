@@ -30,7 +30,7 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
+def test_failed_server_restart_ends_the_run_and_rounds_before_it_are_reported(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, server = tmp_path / "run", tmp_path / "redis-server"

@@ -104,7 +104,7 @@ def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, tempor
 
 @pytest.mark.slow
 @needs_root
-def test_failed_tunnel_fails_only_its_arm(tmp_path: Path, temporary: Path) -> None:
+def test_failure_of_a_tunnel_affects_only_the_arm_that_uses_it(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     study = small_study("mysql-transport", tmp_path)
     with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "4") as process:

@@ -91,7 +91,7 @@ def test_failed_runs_are_measured_only_if_exit_statuses_are_ignored(tmp_path: Pa
     assert "100 % of operations failed with “exit 4”" in " ".join(ended.out.split())
 
 
-def test_failed_step_ends_the_run_with_a_one_line_error_and_a_cleanup(tmp_path: Path) -> None:
+def test_failed_setup_or_conclude_command_ends_the_run_with_a_one_line_error_and_a_cleanup(tmp_path: Path) -> None:
     for option in ("--setup", "--conclude"):
         ended = costof(
             "versus", "-r", "3", option, "echo no >&2; exit 7", "-c", "echo >>cleaned", "true", "true 2", cwd=tmp_path

@@ -118,7 +118,7 @@ def test_documented_command_line_without_special_requirements_succeeds(
     assert ended.exit_code in {0, 3}, ended.exception
 
 
-def test_each_listed_requirement_belongs_to_a_documented_command_line() -> None:
+def test_commands_and_programs_with_special_requirements_all_appear_in_the_docs() -> None:
     used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

@@ -54,7 +54,7 @@ def test_each_protection_has_its_own_colour_at_all_distances() -> None:
     assert len({colour for _, colour in colours}) == len(colours) == len(index.protections)
 
 
-def test_published_figures_are_shown_only_beside_their_arm_at_their_distance() -> None:
+def test_published_figures_are_shown_only_beside_the_same_protection_at_the_same_distance() -> None:
     index = Index(transport())
     near, far, _ = ([row for row in table(index, view, FILES).rows if row.kind == "published"] for view in views(index))
     assert not near

@@ -57,7 +57,7 @@ def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: 
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
-def test_slice_without_any_successful_operation_has_a_row(ledger: Ledger) -> None:
+def test_export_has_a_row_for_a_slice_without_any_successful_operation(ledger: Ledger) -> None:
     run = read_run(ledger)
     run.slices[0] = run.slices[0].model_copy(
         update={"answer": run.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}

@@ -61,7 +61,7 @@ def test_large_relative_change_is_a_multiple_instead_of_a_percentage(ratio: Esti
     ],
     ids=str,
 )
-def test_function_without_intervals_keeps_brackets_that_hold_no_interval(shown: fmt.Text) -> None:
+def test_removing_intervals_from_a_text_keeps_all_other_brackets(shown: fmt.Text) -> None:
     assert shown.interval
     assert fmt.without_intervals(f"'a [b, 2]' adds {shown} to x[1, y].") == f"'a [b, 2]' adds {shown.value} to x[1, y]."
 

@@ -109,7 +109,7 @@ def test_warning_about_the_arm_that_made_the_machine_busiest_comes_first() -> No
     assert ["93 %" in text for text in warnings] == [True, False]
 
 
-def test_added_cores_of_a_server_have_the_verdict_of_its_cpu_time() -> None:
+def test_verdict_on_the_cores_added_to_a_server_equals_the_verdict_on_its_cpu_time() -> None:
     result = at_load()
     effects = [each.model_copy(update={"verdict": Verdict.UNRESOLVED}) for each in result.effects]
     changed = result.model_copy(update={"effects": effects})
@@ -126,7 +126,7 @@ def over_loads(most: float, truth: type[Saturated | Growing] = Saturated) -> Res
     return fake_result(plan, truth(most), f"{STARTED[:10]}-postgres-tls-loads", noise=NOISE)
 
 
-def test_report_of_several_loads_names_the_highest_that_every_variant_carries(golden: Golden) -> None:
+def test_report_of_several_loads_names_the_highest_load_that_every_variant_can_serve(golden: Golden) -> None:
     golden("latency_over_load.txt", printed(over_loads(200.0), 80, full=False))
 
 
@@ -135,7 +135,7 @@ def test_load_at_which_the_queue_grows_counts_as_too_high() -> None:
     assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (its queue grew).")
 
 
-def test_verdict_names_the_highest_load_of_the_run_if_every_variant_carries_it() -> None:
+def test_verdict_names_the_highest_load_of_the_run_if_every_variant_can_serve_it() -> None:
     result = over_loads(5000.0)
     assert spaced(result.summary.verdict).endswith("at 300 queries a second, the highest load of this run.")
     assert [figure.label for figure in result.summary.figures] == ["a query, 30/s", "a query, 100/s", "a query, 300/s"]

@@ -124,7 +124,7 @@ def test_terminal_report_of_80_columns_shows_every_percentile_of_ab() -> None:
             assert re.search(rf"(?<![\d,.]){re.escape(expected)}\b", text)
 
 
-def test_reports_of_a_run_with_server_restarts_say_that_intervals_are_computed_over_starts() -> None:
+def test_reports_of_a_run_with_server_restarts_say_that_intervals_are_computed_over_server_starts() -> None:
     text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
     assert "interval over starts" in text
     assert "Each dot is one start" in text
@@ -133,7 +133,7 @@ def test_reports_of_a_run_with_server_restarts_say_that_intervals_are_computed_o
     assert not re.search(r"\b20 rounds", spaced(text))
 
 
-def test_study_without_distances_has_no_sections_on_distance() -> None:
+def test_report_of_a_study_without_distances_has_no_sections_about_distance() -> None:
     result = small(REPLICATION)
     for text in (printed(result), render_markdown(result), Page(drawn(result)).text):
         assert not [word for word in WORDS_OF_DISTANCE if word in text]

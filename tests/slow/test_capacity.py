@@ -106,9 +106,7 @@ def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path
     assert resolved is Verdict.NO_DIFFERENCE
 
 
-def test_listed_loads_have_costs_up_to_the_highest_load_that_both_variants_carry(
-    server: Access, tmp_path: Path
-) -> None:
+def test_report_has_costs_at_each_listed_load_that_both_variants_can_serve(server: Access, tmp_path: Path) -> None:
     # The queue with TLS serves 400 a second, and the one without 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
     highest = "at 300 requests a second, the highest load that every variant carries"
@@ -161,7 +159,7 @@ def test_measured_capacity_of_each_command_equals_its_computed_capacity(tmp_path
     assert effect.verdict is Verdict.COSTS
 
 
-def test_report_names_a_load_that_a_command_cannot_carry(tmp_path: Path) -> None:
+def test_report_names_a_load_that_is_too_high_for_a_command(tmp_path: Path) -> None:
     result = commands(tmp_path, "100/s,300/s,450/s")
     assert "Slow cannot carry a rate of 450/s (it served " in result.summary.verdict
     effects = {each.arm for each in result.effects if each.metric == "queue.p99_ms"}

@@ -93,7 +93,7 @@ def test_mysql_server_that_has_neither_analyze_nor_a_tls_counter_is_measured(
     assert mysql_databases(go_mysql_server) == before
 
 
-def test_redis_server_with_a_minimal_reply_to_command_info_is_measured(
+def test_redis_server_that_supports_only_part_of_command_info_is_measured(
     miniredis: RunningServer, tmp_path: Path
 ) -> None:
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)

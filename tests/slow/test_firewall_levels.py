@@ -13,7 +13,7 @@ STUDY = "http-firewall"
 
 
 @pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
-def test_lab_verifies_every_combination_of_firewall_levels(request_level: str) -> None:
+def test_lab_verifies_every_combination_of_firewall_settings(request_level: str) -> None:
     tunings = "as-shipped,without-languages,by-content-type,json-limit,field-exclusion"
     plan = plan_of(
         STUDY,

@@ -27,7 +27,7 @@ def server() -> Iterator[RunningServer]:
         yield server
 
 
-def test_commit_levels_off_local_and_on_are_verified_on_a_users_postgres_with_a_standby(
+def test_synchronous_commit_off_local_and_on_are_verified_on_a_users_postgres_with_a_standby(
     server: RunningServer, tmp_path: Path
 ) -> None:
     before = server.places(), server.settings()

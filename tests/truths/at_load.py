@@ -117,7 +117,10 @@ class Stalled(AtLoad):
 
 
 def _per_second(load: Load | None, operation_ms: float) -> float:
-    """Return the rate of connections, or of operations that take `operation_ms` each."""
+    """Return the load's rate a second: a fixed rate if it has one, else that of pooled connections with a think time.
+
+    In the second case each connection waits for its think time after each operation, which takes `operation_ms`.
+    """
     assert isinstance(load, Arrivals | Pool)
     if load.per_second:
         return load.per_second

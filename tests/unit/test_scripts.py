@@ -229,6 +229,6 @@ def test_cluster_files_in_the_docs_match_the_schemas_of_ray(field: str, schema: 
         jsonschema.validate({**file, no_such: 1}, schema)
 
 
-def test_docs_on_many_hosts_use_the_pinned_version_of_ray() -> None:
+def test_docs_about_many_hosts_name_the_pinned_version_of_ray() -> None:
     constraints = (ROOT / "constraints.txt").read_text()
     assert set(re.findall(r"2\.\d+\.\d+", PAGE)) == set(re.findall(r"^ray==(.*)$", constraints, re.MULTILINE))

@@ -235,7 +235,7 @@ def test_share_of_detected_costs_excludes_runs_whose_slowest_queries_were_not_an
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
-def test_runs_with_and_without_carry_over_are_counted_separately() -> None:
+def test_runs_with_and_without_a_simulated_effect_of_the_previous_arm_are_counted_separately() -> None:
     plain, carried = (Trial("effect", "http", cost, False, 0) for cost in (NOTHING, CARRY_OVER[0]))
     rows = [effect(plain), effect(plain, "replicate"), effect(carried, order_told=True), effect(carried, "replicate")]
     found = cases(rows)

@@ -8,6 +8,7 @@ remove other users' collections.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -218,11 +219,14 @@ LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts. An error that contains one of them has another cause than TLS on one side and
-#: plaintext on the other.
+#: Parts of pymongo's error texts that rule out one cause of a failed connection: that only one of client and server
+#: uses TLS.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
+
+#: A command that a server quotes in an error, such as 'execute command { serverStatus: 1, lsid: …, $clusterTime: … }'.
+_COMMAND = re.compile(r"execute command \{ (\w+): .*\}", re.DOTALL)
 
 Client = pymongo.MongoClient[dict[str, Any]]
 
@@ -344,7 +348,14 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
 
 def short_error(error: PyMongoError) -> str:
-    """Return pymongo's error text without the topology description and other details that it appends."""
+    """Return an error in a few words: a server's error as its code's name and message, without the quoted command.
+
+    Other errors of pymongo are returned without the topology description and other details that it appends.
+    """
+    details = error.details if isinstance(error, OperationFailure) else None
+    if details and {"codeName", "errmsg"} <= details.keys():
+        message = _COMMAND.sub(r"execute command \1", details["errmsg"])
+        return f"{details['codeName']}: {message}"
     text = str(error)
     for noise in (", Timeout:", ", full error:", " (configured timeouts"):
         text = text.split(noise)[0]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from costof.errors import CostofError, ErrorText
+from costof.model import first_error
 from costof.report.blocks import Block, Part
 from costof.report.key_figures import KeyFigure
 from costof.results.index import Index, Lead
@@ -94,9 +95,7 @@ def section_spec(section: Section[Any, Any], study: Study) -> Any:
     try:
         spec = TypeAdapter(section.spec).validate_python(study.sections[section.name])
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, ("sections", section.name, *first["loc"])))
-        raise _broken(study, f"{place}: {first['msg']}") from error
+        raise _broken(study, first_error(error, "sections", section.name)) from error
     if unknown := [name for name in section.metrics(spec) if name not in study.metrics]:
         raise _broken(study, f"sections.{section.name}: unknown metrics {unknown}")
     return spec

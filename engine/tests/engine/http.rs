@@ -132,8 +132,8 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     // 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
     // eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of the four workers performs one of the four requests. This uses up the first connection of worker 3, but no
-    // other connection. So the next slice opens only one connection.
+    // Each of the four workers performs one of the four requests. For worker 3, this request is number 4, after which
+    // its connection closes. The connections of the other workers stay open. So the next slice opens one connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }

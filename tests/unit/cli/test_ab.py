@@ -170,15 +170,18 @@ def test_rates_are_computed_as_by_apachebench() -> None:
 
 
 @pytest.mark.parametrize(
-    ("connections", "kept"),
+    ("connections", "keep_alive"),
     [
-        (4, 100),  # four workers whose connections were never closed
-        (14, 90),  # ten connections were closed and replaced
-        (100, 0),  # the server closes every connection
+        # Connections opened by four workers for 100 requests, and requests that count as keep-alive requests.
+        (4, 100),  # The server closed no connection.
+        (14, 90),  # The server closed ten connections, so ten were opened to replace them.
+        (100, 0),  # The server closed every connection after one request.
     ],
 )
-def test_requests_on_replaced_connections_are_not_counted_as_keep_alive_requests(connections: int, kept: int) -> None:
-    assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == kept
+def test_requests_on_replaced_connections_are_not_counted_as_keep_alive_requests(
+    connections: int, keep_alive: int
+) -> None:
+    assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == keep_alive
 
 
 def test_failures_are_counted_in_the_classes_of_apachebench() -> None:

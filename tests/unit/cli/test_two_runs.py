@@ -281,7 +281,7 @@ def test_comparison_of_runs_with_different_loads_has_no_verdicts(tmp_path: Path)
     assert {(each["change"], each["verdict"]) for each in comparison["changes"]} == {(None, None)}
 
 
-def test_arm_whose_levels_differ_between_the_runs_has_no_verdict(tmp_path: Path) -> None:
+def test_arm_with_different_settings_in_two_compared_runs_has_no_verdict(tmp_path: Path) -> None:
     """Arms of both runs have the same name, because it contains only levels of factors that vary."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
@@ -359,7 +359,7 @@ def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
     return only_history
 
 
-def test_history_marks_a_lasting_rise_as_a_step(run: Core) -> None:
+def test_history_marks_a_lasting_rise_as_a_change(run: Core) -> None:
     noise = np.random.default_rng(1).normal(1.0, 0.01, 20)
     found = series(run, [*(1.10 * noise[:12]), *(1.25 * noise[12:])])
     assert found.steps is not None
@@ -369,7 +369,7 @@ def test_history_marks_a_lasting_rise_as_a_step(run: Core) -> None:
     assert [point.run for point in found.points] == sorted(point.run for point in found.points)
 
 
-def test_history_marks_no_step_for_an_outlier_or_noise(run: Core) -> None:
+def test_history_marks_no_lasting_change_for_an_outlier_or_noise(run: Core) -> None:
     noise = np.random.default_rng(2).normal(1.0, 0.01, 20)
     noise[9] = 1.05
     assert series(run, [*(1.1 * noise)]).steps == []
@@ -378,7 +378,7 @@ def test_history_marks_no_step_for_an_outlier_or_noise(run: Core) -> None:
     assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None, "too few runs"
 
 
-def test_history_rarely_marks_a_step_in_constant_costs(run: Core) -> None:
+def test_history_rarely_marks_a_lasting_change_in_constant_costs(run: Core) -> None:
     """The penalty for a step is such that 4 % of series without a change have a step by chance.
 
     Of 60 series, 2.4 are expected to have one. More than 8 have a probability of 0.001.
@@ -431,7 +431,7 @@ def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_history_has_a_separate_series_for_each_set_of_levels_and_each_target(
+def test_history_has_a_separate_series_for_each_choice_of_variants_and_each_target(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})

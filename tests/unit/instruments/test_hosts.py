@@ -334,7 +334,7 @@ def test_requested_rate_is_divided_among_hosts() -> None:
     assert service.commands() == ["off: run load 100", "on: run load 100"]
 
 
-def test_study_that_sets_a_level_by_a_command_is_rejected_on_several_hosts() -> None:
+def test_study_that_changes_settings_by_a_command_is_rejected_on_several_hosts() -> None:
     plan = commands_plan('verify = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
@@ -416,7 +416,7 @@ def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_were_left_out(
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=2)
     ledger.append(LostRecord(host="load-2", round=2, rest=2, detail="it does not answer"))
     warnings = build_core(read_run(ledger), "run").warnings
-    assert "load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warnings
+    assert "host load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warnings
     (warning,) = (text for text in warnings if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in warning for label in labels] == [True] * len(labels) != []
@@ -428,4 +428,4 @@ def test_short_answer_shows_the_warning_about_a_lost_host_before_other_warnings(
     result = analyse(ledger)
     assert [each.text for each in result.answer if each.kind == "warning"], "another warning"
     warning = " ".join(printed(result, full=False).split()).partition("Warning ")[2]
-    assert warning.startswith("Load-3 failed during the run (it does not answer); the run continued with the")
+    assert warning.startswith("Host load-3 failed during the run (it does not answer); the run continued with the")

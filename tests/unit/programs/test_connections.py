@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
+from pymongo.errors import AutoReconnect, OperationFailure, ServerSelectionTimeoutError
 from pymongo.monitoring import ServerHeartbeatFailedEvent, ServerHeartbeatSucceededEvent
 
 from costof.cli.ab import AbOptions, measure_url
@@ -19,7 +19,7 @@ from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
 from costof.programs.access import Access, LoginUrl, Password
 from costof.programs.mariadb.connection import parse_mysql_url
-from costof.programs.mongod.connection import FirstHeartbeatListener, MongodbUrl, parse_mongodb_url
+from costof.programs.mongod.connection import FirstHeartbeatListener, MongodbUrl, parse_mongodb_url, short_error
 from costof.programs.target_database import Maker, read_marker
 from costof.services.open import shown_urls
 from costof.study.library import load_study
@@ -243,3 +243,12 @@ def test_command_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> N
     done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
     assert done.status == EXIT_USAGE
     assert "S3cret" not in done.err
+
+
+def test_error_of_a_mongodb_server_is_shortened_to_its_name_and_message() -> None:
+    refused = "not authorized on admin to execute command"
+    command = (
+        '{ serverStatus: 1, lsid: { id: UUID("0") }, $clusterTime: { clusterTime: Timestamp(1, 1) }, $db: "admin" }'
+    )
+    details = {"ok": 0.0, "errmsg": f"{refused} {command}", "code": 13, "codeName": "Unauthorized"}
+    assert short_error(OperationFailure(details["errmsg"], 13, details)) == f"Unauthorized: {refused} serverStatus"

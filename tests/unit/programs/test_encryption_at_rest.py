@@ -22,7 +22,7 @@ from costof.programs.postgres import file_system
 EVERYWHERE = ["data/costof/canaries.ibd", "data/ib_logfile0", "temporary/#7 (deleted) 31", "data/binlog.000001"]
 
 
-def test_canary_value_must_be_readable_only_in_unencrypted_files() -> None:
+def test_stored_value_must_be_readable_only_in_unencrypted_files() -> None:
     assert contradiction([], EVERYWHERE) is None
     assert contradiction(list(FILES), []) is None
     for store, name in zip(FILES, EVERYWHERE, strict=True):

@@ -60,7 +60,7 @@ def test_slice_without_inserts_contradicts_no_write_concern() -> None:
     assert settings("majority").mismatch(counted(inserts_majority=0, **{WAITS: 0}), answer, shared=False) is None
 
 
-def test_inserts_with_a_number_of_members_count_from_the_first_one() -> None:
+def test_write_concern_that_no_insert_has_used_yet_has_a_count_of_0() -> None:
     status = {
         "wiredTiger": {"log": LOG},
         "metrics": {"getLastError": {"wtime": {"num": 5, "totalMillis": 9}}},

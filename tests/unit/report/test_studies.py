@@ -289,7 +289,7 @@ def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result) -> N
         assert [name for name, each in true.items() if not near(value_of(encrypted, name, arm).mean, each)] == []
 
 
-def test_breakdown_of_a_cost_into_steps_equals_the_costs_of_the_simulation(encrypted: Result) -> None:
+def test_cost_of_each_step_in_a_breakdown_equals_its_simulated_cost(encrypted: Result) -> None:
     for context in ("", "terminals-16"):
         steps = [step for step in encrypted.sections.breakdown if step.context == context]
         assert [step.label for step in steps] == ["the gateway's presence", *SHARES]
@@ -309,7 +309,7 @@ def test_breakdown_of_a_cost_into_steps_equals_the_costs_of_the_simulation(encry
     assert (presence.start, presence.end) == ("direct", "0")
 
 
-def test_breakdown_step_without_added_cost_has_no_share() -> None:
+def test_step_that_adds_no_cost_has_no_share_in_the_breakdown_of_a_cost() -> None:
     truth = EncryptionTruth(dict.fromkeys(encryption.ENCRYPTED, 0.0))
     free = fake_result(plan_of(ENCRYPTION), truth, rounds=ROUNDS, noise=Noise(0.03))
     step = next(step for step in free.sections.breakdown if step.label == SHARES[0])
@@ -323,7 +323,9 @@ def test_breakdown_step_without_added_cost_has_no_share() -> None:
     ("high", "text"),
     [(1.04, "makes no difference above 5 % to"), (1.06, "has an unresolved effect of"), (0.99, "lowers")],
 )
-def test_sentence_about_a_breakdown_step_agrees_with_its_interval(encrypted: Result, high: float, text: str) -> None:
+def test_sentence_about_one_step_of_a_cost_breakdown_agrees_with_the_interval_of_the_step(
+    encrypted: Result, high: float, text: str
+) -> None:
     (step, *_) = encrypted.sections.breakdown
     ratio = step.ratio.model_copy(update={"value": 0.97, "low": 0.93 if high < 1 else 0.96, "high": high})
     data = [step.model_copy(update={"ratio": ratio})]

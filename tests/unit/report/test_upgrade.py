@@ -99,7 +99,7 @@ class WithoutRetry(PostgresTruth):
         return super()._connection(workload, arm.model_copy(update={"levels": {**arm.levels, "group": group}}))
 
 
-def test_reason_of_a_faster_upgrade_is_the_round_trip_that_it_saves() -> None:
+def test_summary_explains_faster_connections_after_an_upgrade_by_a_saved_round_trip() -> None:
     result = fake_result(plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}"), WithoutRetry(), rounds=6)
     assert result.summary.why.replace(NBSP, " ") == (
         "A new connection with TLS 1.3 (rsa-2048) needs 1 fewer round trip and 500 B less data on PostgreSQL 18."
@@ -135,7 +135,7 @@ def test_run_with_a_single_server_version_compares_no_versions() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
 
 
-def test_run_of_two_versions_without_a_protected_arm_has_a_question_and_of_one_version_has_none() -> None:
+def test_run_without_a_protected_arm_has_a_question_only_if_it_compares_two_versions() -> None:
     for versions, compares in ((f"{OLD},{NEW}", True), (NEW, False)):
         plan = plan_of("postgres-tls", "quick", f"server_version={versions}", "transport=plain", "distance=lan,us-us")
         assert (plan.protected, plan.compares_controls) == ([], compares)

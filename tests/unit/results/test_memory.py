@@ -19,12 +19,12 @@ def run_with(*records: MemoryRecord) -> Run:
     return replace(Run(plan=plan), memory=[*records])
 
 
-def test_memory_is_measured_in_steps_of_10_then_90_then_100_more_connections() -> None:
+def test_memory_is_measured_after_opening_10_then_90_then_100_more_connections() -> None:
     assert [10, 90, *[100] * 9] == STEPS
     assert sum(step_sizes(100)) == 100
 
 
-def test_memory_of_a_connection_is_estimated_without_the_first_step() -> None:
+def test_memory_of_a_connection_is_estimated_without_the_first_ten_connections() -> None:
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, pooler=1_000)))
     assert memory is not None
     plain, tls = memory.arms
@@ -45,7 +45,7 @@ def test_memory_of_a_connection_is_estimated_without_the_first_step() -> None:
     )
 
 
-def test_added_memory_is_computed_over_the_steps_that_both_arms_have() -> None:
+def test_added_memory_is_computed_over_connections_that_were_measured_on_both_arms() -> None:
     refused = MemoryRecord(arm="tls", missing="too many connections")
     run = run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=7), refused)
     memory = connection_memory(run)
@@ -56,7 +56,7 @@ def test_added_memory_is_computed_over_the_steps_that_both_arms_have() -> None:
     assert added_bytes(run)["tls"].rounds == 6
 
 
-def test_arm_with_too_few_steps_for_an_interval_has_a_reason_instead_of_a_figure() -> None:
+def test_arm_with_too_few_memory_readings_has_a_reason_instead_of_a_figure() -> None:
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=3)))
     assert memory is not None
     assert (memory.arms[1].bytes, memory.arms[1].added) == (None, None)

@@ -319,7 +319,7 @@ def restarted(starts: int, luck: float, rounds: int = 4) -> Result:
     return fake_result(plan, Truth({("wire_query", "tls"): TIMES}), rounds=rounds, noise=Noise(0.01, luck=luck))
 
 
-def test_effect_in_a_run_with_restarts_has_one_difference_for_each_start() -> None:
+def test_effect_in_a_run_with_restarts_has_one_difference_for_each_start_of_the_servers() -> None:
     result = restarted(6, luck=0.03)
     assert (result.starts, result.rounds, result.partial) == ([4] * 6, 24, None)
     effect = effect_of(result, QUERY, "tls")
@@ -375,7 +375,7 @@ def test_run_with_fewer_server_starts_than_planned_is_partial(tmp_path: Path) ->
     assert (complete.starts, complete.partial) == ([3] * 4, None)
 
 
-def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -> None:
+def test_resuming_a_run_does_not_count_as_a_restart_of_its_servers(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=6)
     once = build_core(read_run(ledger), "run")
     ledger.append(EnvironmentRecord(started=STARTED, facts={}))

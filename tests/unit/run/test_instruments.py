@@ -87,7 +87,7 @@ def sent_workloads(plan: Plan, folder: Path, engines: list[FakeInstrument]) -> d
     return {each.name: each for each in engines[-1].received.workloads}
 
 
-def test_plan_for_the_engine_has_a_workload_for_each_number_of_terminals_and_isolation(
+def test_plan_for_the_engine_has_a_workload_for_each_number_of_terminals_and_isolation_level(
     tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]

@@ -28,7 +28,7 @@ CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 @pytest.mark.parametrize(("share", "level"), SHARES.items())
-def test_each_encryption_level_lists_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
+def test_each_encrypted_share_lists_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
     assert len(encrypted_columns(level)) == round(share / 100 * len(COLUMNS))
     named = [column for group in column_groups(level) for column in group.columns]
@@ -52,7 +52,7 @@ def test_larger_share_of_encrypted_columns_includes_all_columns_of_smaller_share
     assert not column_groups(None)
 
 
-def test_gateway_rules_match_the_encryption_level_and_the_accounts() -> None:
+def test_gateway_rules_match_the_encrypted_share_of_columns_and_the_accounts() -> None:
     name, level = 'a "b"\\ü', SHARES[50]
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
     rules = tomllib.loads(rules_text(level, "shop", "sm4-gcm", accounts, {"key": SecretStr("0f" * 16)}, CATALOGUE))

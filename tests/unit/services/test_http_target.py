@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_arm_on_a_users_balancer_applies_only_the_levels_that_concern_the_client() -> None:
+def test_arm_on_a_users_balancer_applies_only_settings_of_the_client() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))

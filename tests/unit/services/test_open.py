@@ -102,7 +102,7 @@ def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
         assert "loud" not in str(refused.value)
 
 
-def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> None:
+def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_settings() -> None:
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
@@ -119,7 +119,7 @@ def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_levels() -> 
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_levels_that_a_users_server_does_not_support_are_left_out_of_the_plan(
+def test_settings_that_a_users_server_does_not_support_are_left_out_of_the_plan(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
@@ -135,7 +135,7 @@ def test_levels_that_a_users_server_does_not_support_are_left_out_of_the_plan(
     assert offered_levels(loaded, None) is None
 
 
-def test_level_that_needs_a_setting_of_the_whole_server_is_refused_on_a_target() -> None:
+def test_arm_that_needs_a_setting_of_the_whole_server_is_refused_on_a_users_server() -> None:
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="give --set commit=off, or remove --target") as caught:
         open_service(plan_of("postgres-durability", "quick", "commit=off,unsafe", target=url), Access(url), "run")

@@ -33,8 +33,8 @@ def stalling_run(
 ) -> list[list[float]]:
     """Return the logarithms of the times of an arm, its control and the control's identical copy, by round.
 
-    A share `arm_share` of the arm's slices takes `times` as long, and so does a share `common_share` of the slices
-    of all three. The arm's noise is `noise_factor` times that of the others.
+    In a share `arm_share` of the rounds the arm is slower by the factor `times`, and in a share `common_share` all
+    three are. The arm's noise is `noise_factor` times that of the others.
     """
 
     def slices(share: float, noise: float) -> list[float]:
@@ -190,7 +190,7 @@ def carry_over_run(
     ("arms", "drop"),
     [(2, 0.2), *(pytest.param(*each, marks=slow) for each in [(2, 0.0), (5, 0.0), (5, 0.2)])],
 )
-def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, drop: float) -> None:
+def test_effect_of_the_previous_arm_is_estimated_despite_effects_of_rounds_and_arms(arms: int, drop: float) -> None:
     runs, held = 60, 0
     for seed in range(runs):
         found = carry_over(*carry_over_run(arms, 0.4, seed, drop))
@@ -200,19 +200,19 @@ def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, d
 
 
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow)])
-def test_carry_over_is_rarely_detected_in_runs_without_carry_over(arms: int) -> None:
+def test_effect_of_the_previous_arm_is_rarely_detected_in_runs_without_such_an_effect(arms: int) -> None:
     found = [carry_over(*carry_over_run(arms, 0.0, seed)) for seed in range(100)]
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_not_estimated_if_an_arm_always_or_never_follows_another_arm() -> None:
+def test_effect_of_the_previous_arm_is_not_estimated_if_an_arm_always_or_never_follows_another() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
 
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
-def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: bool) -> None:
+def test_balanced_orders_keep_the_effect_of_the_previous_arm_from_biasing_costs(arms: int, lasting: bool) -> None:
     """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time. If `lasting`, each arm instead adds
     another amount to the slice after it."""
     runs, false = 60, 0

@@ -143,7 +143,7 @@ def test_interval_of_a_percentile_ratio_has_95_percent_coverage(rounds: int) -> 
     assert all(0.90 <= share <= 0.99 for share in held / TAIL_RUNS)
 
 
-def test_rounds_of_one_start_of_the_servers_are_resampled_together() -> None:
+def test_rounds_between_two_server_restarts_are_resampled_together() -> None:
     drawn = resamples([0, 0, 1, 1, 1, 2], 1, RESAMPLES)
     assert (drawn[0] == 1).all()
     assert (drawn[:, 0] == drawn[:, 1]).all()

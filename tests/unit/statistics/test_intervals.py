@@ -83,7 +83,7 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
     assert 0.93 <= coverage(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
-def test_interval_of_unpaired_rounds_contains_the_truth_in_too_few_runs() -> None:
+def test_interval_computed_from_unpaired_rounds_contains_the_truth_too_rarely() -> None:
     """This shows that the test of coverage above can detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9

@@ -91,7 +91,7 @@ def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> 
     assert contradicted > 0
 
 
-def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
+def test_secondary_metrics_do_not_make_verdicts_on_headline_metrics_less_certain() -> None:
     """A headline effect (one that answers the question) that is significant alone stays so with forty other effects."""
     chance = np.random.default_rng(5)
     barely = Contrast(Mean(0.15, 0.05, 11), 12, MARGIN)

@@ -106,7 +106,7 @@ def test_every_study_of_new_connections_supports_a_load_of_arriving_clients(stud
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_levels_also_set_the_options_of_a_workload_on_pooled_connections() -> None:
+def test_factor_levels_also_set_the_options_of_a_workload_on_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}

@@ -62,14 +62,14 @@ def test_study_is_loaded_from_a_file(tmp_path: Path) -> None:
         ('transprot = ["tls"]', "names the unknown factor 'transprot'"),
     ],
 )
-def test_condition_with_unknown_level_or_factor_is_refused(when: str, detail: str, tmp_path: Path) -> None:
+def test_study_condition_with_an_unknown_level_or_factor_is_refused(when: str, detail: str, tmp_path: Path) -> None:
     text = resources.files("costof.studies").joinpath(f"{TRANSPORT}.toml").read_text()
     old = next(line for line in text.splitlines() if line.startswith("when = {"))
     with pytest.raises(CostofError, match=detail):
         load_study(changed(tmp_path, old, f"when = {{ {when} }}"))
 
 
-def test_settings_of_an_arm_are_merged_from_all_its_levels_in_order() -> None:
+def test_settings_of_an_arm_combine_what_each_of_its_factor_levels_requires() -> None:
     study = load_study(TRANSPORT)
     weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
@@ -91,13 +91,13 @@ def test_arms_are_the_valid_combinations_of_levels() -> None:
     assert found == {("rsa-2048", "modern"), ("rsa-2048", "aes256-sha"), ("ecdsa-p256", "modern")}
 
 
-def test_control_is_measured_even_if_its_level_is_not_chosen() -> None:
+def test_control_is_measured_even_if_the_user_does_not_choose_it() -> None:
     plan = plan_of(MONGODB, "default", "transport=tls")
     assert names(plan) == ["plain", "plain-copy", "tls"]
     assert plan.protection_chosen
 
 
-def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
+def test_label_of_an_arm_names_the_settings_that_the_user_chose() -> None:
     (arm,) = plan_of(MONGODB, "default", "resumption=on", "key=ecdsa-p256").protected
     assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256, session resumption on)")
     (arm,) = plan_of(MONGODB, "default", "resumption=off").protected

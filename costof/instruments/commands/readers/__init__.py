@@ -44,9 +44,10 @@ class Figure:
 
     - `unit`: 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is.
     - `headline`: whether the figure answers the study's question.
-    - `at`: the figure's place in the report; empty if the reader computes the figure.
-    - `printed_unit`: the unit in the report, if it differs from `unit`. If the unit varies between reports, the group
-      `unit` of the regular expression `at` matches it.
+    - `at`: the figure's place in the report: in a text, a regular expression whose group matches the number; in JSON,
+      the keys that lead to it. Empty if the reader computes the figure.
+    - `printed_unit`: the unit in the report, if it differs from `unit`. If the unit varies between reports, `at` has a
+      group `unit` that matches it.
     """
 
     label: str

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_code_with_another_meaning_on_each_server_names_both() {
+    fn message_for_an_error_code_that_differs_between_servers_names_both_meanings() {
         for code in [4025, 4031, 4151] {
             let message = known_message(code).unwrap();
             assert!(message.contains("On MariaDB: ") && message.contains("On MySQL: "), "{message}");

@@ -505,7 +505,7 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
 /// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
 /// from a known column of a table.
 #[test]
-fn result_column_is_encrypted_depending_on_its_origin_and_its_approval() {
+fn result_column_is_encrypted_depending_on_its_origin_and_the_approved_statement() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
@@ -576,7 +576,7 @@ fn new_rules_apply_from_the_next_command() {
 }
 
 #[test]
-fn approval_for_one_database_applies_only_while_this_database_is_selected() {
+fn statement_approved_for_one_database_is_accepted_only_while_this_database_is_selected() {
     let passes = |test: &mut TestSession| {
         test.query("SELECT t FROM notes");
         let passes = !test.to_server.is_empty();
@@ -656,7 +656,7 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn result_of_a_prepared_statement_is_encrypted_as_its_approval_requires() {
+fn results_of_prepared_statements_are_encrypted_only_for_protected_columns() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {
@@ -693,7 +693,7 @@ fn result_of_a_prepared_statement_is_encrypted_as_its_approval_requires() {
 }
 
 #[test]
-fn prepared_statement_survives_new_rules_only_if_its_approval_is_unchanged() {
+fn prepared_statement_survives_new_rules_only_if_they_approve_it_as_before() {
     let entry = "text = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]";
     assert!(RULES.contains(entry));
     for (rules, column, is_revealed) in [

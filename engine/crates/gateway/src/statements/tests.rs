@@ -198,7 +198,7 @@ fn statement_is_refused_if_an_alias_or_clause_differs_from_the_approved_statemen
 }
 
 #[test]
-fn approval_can_be_limited_to_a_database_and_to_types_of_values() {
+fn approved_statement_can_be_limited_to_a_database_and_to_types_of_values() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();
@@ -216,7 +216,7 @@ fn outputs(statements: &Statements, text: &str) -> Outputs {
 }
 
 #[test]
-fn approval_for_a_literal_value_takes_precedence_over_an_approval_for_any_value() {
+fn statement_approved_with_a_literal_value_takes_precedence_over_one_with_a_placeholder() {
     let mut statements = Statements::default();
     let plain = Approval { outputs: Some(vec![Verdict::Plain]), ..approval("SELECT MAX(a) FROM t LIMIT 1") };
     statements.add(&plain).unwrap();
@@ -239,7 +239,7 @@ fn all_result_columns_of_nested_queries_are_encrypted() {
 }
 
 #[test]
-fn statements_that_control_transactions_or_session_settings_need_no_approval() {
+fn statements_that_control_transactions_or_session_settings_need_not_be_approved() {
     for (text, expected) in [
         ("begin", "BEGIN"),
         ("SET AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),

@@ -121,7 +121,7 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
-    /// Return the number of the record with this index.
+    /// Return the number from which YCSB makes the key of the record with this index (see [`Sequence`]).
     pub fn record(&self, index: u64) -> u64 {
         match index.checked_sub(self.loaded.load(Ordering::Relaxed)) {
             None => index,
@@ -226,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_readable_records_are_drawn(readable in 2..500_u64, more in 0..500_u64, seed in any::<u64>()) {
+        fn requests_draw_only_records_that_can_be_read(readable in 2..500_u64, more in 0..500_u64, seed in any::<u64>()) {
             let (position, mut random) = (SequentialPosition::default(), Random::new(seed));
             for mut requests in [
                 Requests::Uniform(0..readable),

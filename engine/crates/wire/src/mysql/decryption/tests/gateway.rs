@@ -1,4 +1,4 @@
-//! A minimal gateway for tests. Its data key is known, so its output is always the same.
+//! A minimal gateway for tests. It uses a fixed data key instead of a random one, so its output is always the same.
 
 use super::super::*;
 use super::{APP, salt};
