@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from statistics import median
 
 from costof import format as fmt
 from costof.report.markdown import escape, pipe_table
 from costof.report.result import Result
 from costof.results.compare import Change, compare_runs
 from costof.results.index import Index
-from costof.statistics.estimate import Estimate
+from costof.results.models import Effect
 from manual import glance
 
 #: The share of effects that should agree.
@@ -30,7 +30,7 @@ Two ratios agree if the 95 % interval of their quotient contains 1. The interval
 If processors made no difference, one ratio in 20 would not agree by chance.
 
 """
-COLUMNS = ("effect", "first processor", "second processor", "quotient of the ratios", "agrees")
+COLUMNS = ("effect", "first", "second", "quotient", "agrees", "time without", "time added")
 NONE_KEPT = "There are no runs on two processors yet.\n"
 
 
@@ -74,39 +74,49 @@ def _summary(pairs: list[Compared]) -> str:
     compared, same = len(found) - found.count(None), found.count(True)
     goal = "reached" if same >= GOAL * compared else "not reached"
     lines = [
-        f"**{same} of {fmt.plural(compared, 'headline effect')} agree** ({fmt.share(same / compared)}). The goal, "
-        f"{fmt.share(GOAL)}, is {goal}."
+        f"**{same} of {fmt.plural(compared, 'headline effect')} agree** ({same / compared:.0%}). The goal, "
+        f"{GOAL:.0%}, is {goal}.".replace("%", " %")
     ]
     if found.count(None):
         lines.append(f"{fmt.plural(found.count(None), 'further effect')} cannot be compared: an interval reaches 0.")
-    different = list(chain.from_iterable(map(_differences, pairs)))
-    if different:
-        lines += ["", "What does not agree, and which part of the figure changed:", "", *different]
+    differing = [(pair, change) for pair in pairs for change in pair.changes if agrees(change) is False]
+    plain = [factor for pair, change in differing if (factor := _factors(pair, change)[0])]
+    added = [factor for pair, change in differing if (factor := _factors(pair, change)[1])]
+    if plain and added:
+        lines += [
+            "",
+            "**Why ratios differ:** a ratio stays the same only if a processor changes the time without the protection "
+            "and the time that the protection adds by the same factor. For the effects that do not agree, the median "
+            f"factor is {median(plain):.2f} for the time without the protection and {median(added):.2f} for the added "
+            "time; the last two columns have both for each effect (for a rate, they are of the time of an operation). "
+            "So from a run on another machine, take round trips, flushes and the time that a protection adds rather "
+            "than a percentage, and measure on your own.",
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _differences(pair: Compared) -> Iterator[str]:
-    for change in pair.changes:
-        if agrees(change) is False:
-            yield f"- {escape(_difference(pair, change))}"
+def _factors(pair: Compared, change: Change) -> tuple[float | None, float | None]:
+    """Return by which factor the second processor changes the time without the protection, and the time that it adds.
 
-
-def _difference(pair: Compared, change: Change) -> str:
-    """Return a sentence that says how much the figure without the protection and the protection's part changed."""
+    For a rate, the times are those of an operation: 1 / rate. The second factor is None if the added time is unclear on
+    either processor, because the interval of the difference includes 0.
+    """
     before, after = (Index(each).effect(change.metric, change.arm) for each in (pair.first, pair.second))
     assert before is not None
     assert after is not None
-    unit = before.unit
-    plain = [fmt.absolute(_exact(each.control_value), unit).value for each in (before, after)]
-    added = [str(fmt.absolute(each.difference, unit, signed=True)) for each in (before, after)]
-    return (
-        f"{glance.title(pair.first.study)} {fmt.capital(_name(pair, change))}: without the protection {plain[0]} on "
-        f"the first processor and {plain[1]} on the second; the protection changes this by {added[0]} and {added[1]}."
-    )
+    if min(before.control_value, before.value, after.control_value, after.value) <= 0:
+        return None, None
+    clear = all(each.difference.low > 0 or each.difference.high < 0 for each in (before, after))
+    times = [_times(each) for each in (before, after)]
+    (plain, added), (other_plain, other_added) = times
+    return other_plain / plain, other_added / added if clear and added else None
 
 
-def _exact(value: float) -> Estimate:
-    return Estimate(value=value, low=value, high=value, rounds=0)
+def _times(effect: Effect) -> tuple[float, float]:
+    """Return the time without the protection and the time that the protection adds, in the same unit."""
+    if effect.unit == "per_second":
+        return 1 / effect.control_value, 1 / effect.value - 1 / effect.control_value
+    return effect.control_value, effect.value - effect.control_value
 
 
 def _name(pair: Compared, change: Change) -> str:
@@ -123,15 +133,17 @@ def _section(pair: Compared) -> str:
     return "\n\n".join(
         [
             f"## [{escape(glance.title(study))}](studies/{study}.md)",
-            pipe_table(COLUMNS, ([*map(escape, _cells(pair, change))] for change in pair.changes)),
+            pipe_table(COLUMNS, ([*_cells(pair, change)] for change in pair.changes)),
             f"First: {facts[0]}. Second: {facts[1]}.\n",
         ]
     )
 
 
 def _cells(pair: Compared, change: Change) -> Iterator[str]:
-    yield _name(pair, change)
+    yield escape(_name(pair, change))
     yield str(fmt.relative(change.first))
     yield str(fmt.relative(change.second))
     yield str(fmt.absolute(change.change, decimals=2)) if change.change is not None else fmt.NONE
-    yield {True: "yes", False: "no", None: "not compared"}[agrees(change)]
+    yield {True: "yes", False: "**no**", None: "not compared"}[agrees(change)]
+    for factor in _factors(pair, change):
+        yield f"×{factor:.2f}" if factor is not None else fmt.NONE
