@@ -376,7 +376,8 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    return f"{sentence(most, lines)} No larger relative cost was measured in {names}{tail}."
+    most_costly = f"{arm.label} in '{line.metric.label}'"
+    return f"{sentence(most, lines)} In {names}, no relative cost is larger than that of {most_costly}{tail}."
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:

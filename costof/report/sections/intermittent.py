@@ -31,7 +31,7 @@ SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
     "In each round, a slice (measured window) of the arm is compared with one of the control and one of the control's "
     "copy. For each slice, the median time of an operation is divided by the median over the arm's slices. A slice is "
-    "outlying if its ratio is worse than the mean ratio of the other two slices of the round by more than two robust "
+    "outlying if this quotient is worse than the mean quotient of the round's other two slices by more than two robust "
     "standard deviations and by more than 10 %. A randomization test decides whether the arm's slices are outlying "
     "more often and farther than those of the control and its copy. An operation is slow if it takes longer than the "
     "median of its slice by more than half of that median, and by more than half of the control's median. A t-test "

@@ -410,10 +410,10 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
-                loses = "takes from" if _is_rate(index, data) else "adds to"
-                cost = f"what {protection} {loses} {metric}{_at_reference(data, each)}"
-                whole = round(each.recovered.value, 2) >= ALL
-                clause = f"{_subject(each)} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
+                worsens = "lowers" if _is_rate(index, data) else fmt.verbs(index.metrics[data.metric].unit).more
+                part = f"all of this ({share})" if round(each.recovered.value, 2) >= ALL else f"{share} of this"
+                loss = f"{protection} {worsens} {metric}{_at_reference(data, each)}"
+                clause = f"{loss}; {_subject(each)} recovers {part}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
                 reference = f"{compared}{_at_reference(data, each)}"
@@ -502,7 +502,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as ' A group recovers 77 % of what TLS takes from 'queries' with one client.'
+    """Return a further sentence, such as " TLS lowers 'queries' with one client; a group recovers 77 % of this."
 
     Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
     share is unknown.
@@ -510,10 +510,10 @@ def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None or not _is_rate(index, data):
         return ""
-    lost = f"{index.label(data.reference)} takes from {_metric(index, data)} with {level}"
+    loss = f"{fmt.capital(index.label(data.reference))} lowers {_metric(index, data)} with {level}"
     if best.recovered.value > ALL:
-        return f" {fmt.capital(_subject(best))} gains more than {lost}."
-    return f" {fmt.capital(_subject(best))} recovers {fmt.percentage(best.recovered).value} of what {lost}."
+        return f" {loss}; {_subject(best)} gains more than this."
+    return f" {loss}; {_subject(best)} recovers {fmt.percentage(best.recovered).value} of this."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:

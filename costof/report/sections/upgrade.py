@@ -319,9 +319,8 @@ def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange
 
 
 def _metric(index: Index, change: VersionChange) -> str:
-    """Return the metric as part of a sentence: 'a new connection', or its label in quotes with its view."""
-    words = index.metric_words(change.metric)
-    return index.metric_in_view(change.metric) if words.startswith("'") and index.many_views else words
+    """Return the metric as part of a sentence: its label in quotes and, if there are several views, its view."""
+    return index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
 
 
 def _title(index: Index, change: VersionChange) -> str:

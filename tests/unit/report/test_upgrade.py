@@ -71,7 +71,7 @@ def test_sentences_about_an_upgrade_come_first_and_name_both_versions_and_the_ar
         "An upgrade from PostgreSQL 15 to 18 (plain)",
         "An upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     ]
-    assert all(" changes an operation by " in text for text in texts)
+    assert all(" changes 'query on open connection' on the wire by " in text for text in texts)
     assert all(" %, and makes no difference above " in without_intervals(text) for text in texts)
     assert "An upgrade from PostgreSQL 15 to 18 (plain)" in printed(result, 100)
 
@@ -83,7 +83,7 @@ def test_summary_of_a_run_of_two_versions_is_about_the_upgrade_alone(result: Res
         "an upgrade from PostgreSQL 15 to 18 (plain)",
         "an upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     }
-    assert [text.split(" makes ")[0] for text in re.split(r"(?<=operation\.) ", summary.verdict)] == [
+    assert [text.split(" makes ")[0] for text in re.split(r"(?<=wire\.) ", summary.verdict)] == [
         "An upgrade from PostgreSQL 15 to 18 (plain)",
         "An upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     ]

@@ -208,14 +208,11 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every examined "
                 f"percentile from {first} to {last}."
             )
-        names = [percentile_name(point.percentile) for point in points]
-        between = names.index(sure[-1]) - names.index(sure[0]) + 1
-        where = f"at percentiles from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
-        if between > len(sure):
-            where = f"at {len(sure)} of the {between} examined percentiles from {sure[0]} to {sure[-1]}"
+        rest = len(points) - len(sure)
+        others = "Another one is" if rest == 1 else f"The other {rest} are"
         return (
-            f"{subject} {about} {what} {where}; at the other examined percentiles from {first} to {last}, this run "
-            f"cannot tell a {effect} of {amount} from none."
+            f"{subject} {about} {what} at {len(sure)} of the {len(points)} examined percentiles ({first} to {last}). "
+            f"{others} too uncertain to tell a {effect} of {amount} from none."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
