@@ -108,7 +108,7 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
 
 
 @pytest.mark.parametrize("instrument", ["engine", pytest.param("redis-py", marks=pytest.mark.slow)])
-def test_redis_login_at_a_full_server_or_a_wrong_port_has_an_error_class(
+def test_redis_login_that_fails_at_a_full_server_or_a_wrong_port_is_reported_by_error_class(
     server: RunningServer, instrument: str
 ) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from manual.__main__ import COSTS, INDEX, PUBLISHED, REFERENCE, REPORTS
+from manual.__main__ import COSTS, INDEX, PROCESSORS, PUBLISHED, REFERENCE, REPORTS
 from manual.reports import DOCS, ROOT
 
 #: A typed line: a prompt, which may start with the name of a machine, and a command.
@@ -41,7 +41,7 @@ def committed_pages() -> list[Path]:
 
 def made(path: Path) -> bool:
     """Return whether `make docs` generates the page."""
-    return path in {COSTS, INDEX, PUBLISHED} or path.parent in {REFERENCE, REPORTS}
+    return path in {COSTS, INDEX, PROCESSORS, PUBLISHED} or path.parent in {REFERENCE, REPORTS}
 
 
 def lines() -> list[Line]:

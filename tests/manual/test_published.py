@@ -49,7 +49,7 @@ def test_page_shows_each_published_figure_beside_the_figure_of_a_real_run(real: 
     assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
 
 
-def test_page_without_stored_runs_has_only_numbers_from_the_publications() -> None:
+def test_page_of_published_figures_without_own_runs_has_only_numbers_from_publications() -> None:
     text = page({})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
     shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))

@@ -73,7 +73,7 @@ def test_verdict_states_the_rate_instead_of_the_cores_if_the_rate_fell_by_half()
     assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
 
 
-def test_key_figures_chosen_from_many_sizes_include_the_largest_and_its_half() -> None:
+def test_key_figures_of_many_sizes_include_the_largest_size_and_half_of_it() -> None:
     sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]

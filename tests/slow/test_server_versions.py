@@ -72,7 +72,7 @@ def test_postgres_17_accepts_direct_tls_and_postgres_15_does_not() -> None:
         assert "tls_request" not in answer.phases, "no round trip asks for TLS"
 
 
-def test_tunnel_of_an_arm_leads_to_the_mariadb_version_of_the_arm() -> None:
+def test_tunnel_leads_to_the_server_with_the_mariadb_version_that_its_arm_measures() -> None:
     fetched("mariadb@10.11", "mariadb@11.4")
     settings = ("server_version=10.11,11.4", "transport=plain,tls,ssh-aes256-ctr", "distance=lan", "records=100")
     plan = plan_of("mysql-transport", "quick", *settings)

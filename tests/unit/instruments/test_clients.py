@@ -199,7 +199,7 @@ def test_figures_that_pgbench_prints_become_metrics_of_a_study_measured_by_pgben
     assert plan.study.workloads["client"].keeps_its_length
 
 
-def test_study_determines_the_test_and_the_connections_of_a_load_generator() -> None:
+def test_study_determines_which_test_a_load_generator_runs_and_with_how_many_connections() -> None:
     plan = resolve(load_study("mariadb-durability"), Options("quick", ["clients=1,32"], client="sysbench"))
     assert {plan.client_load(arm) for arm in plan.arms if arm.levels["clients"] == "32"} == {
         ClientLoad("oltp_insert", 32)

@@ -317,7 +317,7 @@ def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_r
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
-def test_slice_that_measures_a_burst_keeps_its_planned_size() -> None:
+def test_slice_of_a_burst_is_not_shortened_to_fit_the_budget() -> None:
     plan = plan_of("http-tls-termination")
     assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 

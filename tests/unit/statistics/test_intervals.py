@@ -204,7 +204,7 @@ def test_moderated_variances_make_intervals_narrower_and_keep_their_coverage(
     assert width < 1.0
 
 
-def test_moderated_variances_narrow_high_confidence_intervals_of_six_rounds_by_a_third() -> None:
+def test_moderated_variances_make_wide_intervals_of_six_rounds_a_third_narrower() -> None:
     """Many comparisons need a high confidence level, at which intervals with few degrees of freedom are very wide."""
     held, width = share_and_width(4, 6, 0.0, 0.999, runs=500)
     assert held > 0.997

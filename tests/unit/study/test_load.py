@@ -195,7 +195,7 @@ def test_slice_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
     assert choose_sizes(plan, []) == plan.slices
 
 
-def test_budget_at_a_low_rate_suffices_for_a_verdict_unless_the_user_sets_it() -> None:
+def test_default_budget_at_a_low_rate_suffices_for_a_verdict() -> None:
     slow = arriving("postgres-tls", "40/s")
     seconds = sum(size.seconds for size in slow.slices.values())
     assert slow.budget_seconds is not None

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_equal_the_queries_of_sysbench_with_quoted_names() {
+    fn queries_are_those_of_sysbench_but_with_quoted_names() {
         let (mut text, settings) = (Vec::new(), settings("sbtest1", Statements::Text));
         PointSelect::new(&settings).append_text(42, &mut text);
         assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
