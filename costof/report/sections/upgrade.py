@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
 from pydantic import Field
 
@@ -177,17 +178,19 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                 continue
             contexts = (before.context, after.context)
             floors = [each for each in core.noise_floor if each.metric == name and each.context in contexts]
+            # The control's figure may be far from this arm's, so its absolute noise says nothing about this arm.
+            noise = max((each.relative for each in floors), default=0.0)
             change, difference = mean_over_rounds(logs), mean_over_rounds(differences(*values))
             contrasts.append(
                 Contrast(
                     change,
                     len(logs),
                     metric.margin,
-                    max((each.relative for each in floors), default=0.0),
+                    noise,
                     metric.headline,
                     metric.better,
                     difference,
-                    max((each.absolute for each in floors), default=0.0),
+                    noise * fmean(values[0]),
                 )
             )
             rounds = len(logs)

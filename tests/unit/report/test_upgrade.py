@@ -21,6 +21,7 @@ from tests.fake_run import Slice, fake_result
 from tests.noise import Chance, Noise
 from tests.report.results import printed, sentence_texts
 from tests.support.small_plans import plan_of
+from tests.truths.mysql_transport import TransportTruth, kind
 from tests.truths.postgres_tls import PostgresTruth
 
 OLD, NEW, QUERY = "15", "18", "wire.reused_query"
@@ -63,6 +64,24 @@ def test_change_in_percent_agrees_with_the_two_printed_figures_in_very_noisy_run
     noisy = upgrade_of(fake_result(plan, Slower(), rounds=8, noise=Noise(slice=0.5)))
     quotients = [each.value / each.before_value for each in noisy.changes]
     assert [each.ratio.value for each in noisy.changes] == pytest.approx(quotients, rel=VISIBLY)
+
+
+class SlowerTls(TransportTruth):
+    """Simulated times in which connections with TLS, and only those, take longer on the new version."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        changed = arm.levels["server_version"] == "11.4" and kind(arm) == "tls" and workload == "connect"
+        return super().slice(plan, workload, arm, replace(chance, times=chance.times * 1.6) if changed else chance)
+
+
+def test_change_of_a_low_rate_is_resolved_although_it_is_smaller_than_the_noise_of_a_high_rate() -> None:
+    """Without TLS, thousands of connections a second vary by more than the hundred connections with TLS."""
+    versions = ("server_version=10.11,11.4", "transport=plain,tls", "distance=lan")
+    result = fake_result(plan_of("mysql-transport", "quick", *versions), SlowerTls(), rounds=8, noise=Noise(slice=0.05))
+    metric = "wire.connections_per_second"
+    (change,) = (each for each in upgrade_of(result).changes if each.metric == metric and each.before == "tls")
+    assert max(floor.absolute for floor in result.noise_floor if floor.metric == metric) > -change.difference.value
+    assert change.verdict is Verdict.COSTS
 
 
 def test_sentences_about_an_upgrade_come_first_and_name_both_versions_and_the_arm(result: Result) -> None:
