@@ -40,6 +40,7 @@ class Compared:
 
     first: Result
     second: Result
+    indexes: tuple[Index, Index]
     changes: list[Change]
 
 
@@ -58,10 +59,10 @@ def processor(result: Result) -> str:
 
 
 def _compared(first: Result, second: Result) -> Compared:
-    index = Index(first)
+    indexes = Index(first), Index(second)
     copies = {arm.name for arm in first.arms if arm.replicate}
     changes = (change for change in compare_runs(first, second) if change.arm not in copies)
-    return Compared(first, second, [change for change in changes if index.metrics[change.metric].headline])
+    return Compared(first, second, indexes, [each for each in changes if indexes[0].metrics[each.metric].headline])
 
 
 def agrees(change: Change) -> bool | None:
@@ -79,9 +80,8 @@ def _summary(pairs: list[Compared]) -> str:
     ]
     if found.count(None):
         lines.append(f"{fmt.plural(found.count(None), 'further effect')} cannot be compared: an interval reaches 0.")
-    differing = [(pair, change) for pair in pairs for change in pair.changes if agrees(change) is False]
-    plain = [factor for pair, change in differing if (factor := _factors(pair, change)[0])]
-    added = [factor for pair, change in differing if (factor := _factors(pair, change)[1])]
+    factors = [_factors(pair, change) for pair in pairs for change in pair.changes if agrees(change) is False]
+    plain, added = ([factor for each in factors if (factor := each[part])] for part in (0, 1))
     if plain and added:
         lines += [
             "",
@@ -101,14 +101,13 @@ def _factors(pair: Compared, change: Change) -> tuple[float | None, float | None
     For a rate, the times are those of an operation: 1 / rate. The second factor is None if the added time is unclear on
     either processor, because the interval of the difference includes 0.
     """
-    before, after = (Index(each).effect(change.metric, change.arm) for each in (pair.first, pair.second))
+    before, after = (index.effect(change.metric, change.arm) for index in pair.indexes)
     assert before is not None
     assert after is not None
     if min(before.control_value, before.value, after.control_value, after.value) <= 0:
         return None, None
     clear = all(each.difference.low > 0 or each.difference.high < 0 for each in (before, after))
-    times = [_times(each) for each in (before, after)]
-    (plain, added), (other_plain, other_added) = times
+    (plain, added), (other_plain, other_added) = _times(before), _times(after)
     return other_plain / plain, other_added / added if clear and added else None
 
 
@@ -120,7 +119,7 @@ def _times(effect: Effect) -> tuple[float, float]:
 
 
 def _name(pair: Compared, change: Change) -> str:
-    index = Index(pair.first)
+    index = pair.indexes[0]
     return f"{index.metric_words(change.metric)} with {index.label_at(change.arm)}"
 
 

@@ -1,4 +1,4 @@
-"""What MongoDB counts about writes: those of each write concern, waits for other members, and flushes of the journal.
+"""MongoDB's counters of writes: writes by write concern, waits for other members, and flushes of the journal.
 
 A write concern is what a write waits for: a number of members or their majority (`w`), and a flush of the journal of
 these members (`j`).

@@ -32,7 +32,7 @@ ANSWER_SECONDS = 2.0
 
 
 class ReplicaConfiguration(ServerConfiguration):
-    """Whether a server has a replica, which is a second server with the same data."""
+    """The presence of a replica, which is a second server with the same data."""
 
     replica: Literal["off", "on"] = Field(
         default="off", description="Whether a second server, the replica, executes the server's writes in memory."
@@ -56,9 +56,9 @@ class Replica(RedisPart[ReplicaConfiguration]):
         folder = server.folder / REPLICA
         folder.mkdir(mode=0o700)
         socket, configuration = folder / "socket", folder / "redis.conf"
-        own = {"port": "0", "tls-port": "0", "unixsocket": socket, "dir": folder, "appendonly": "no"}
+        settings = {"port": "0", "tls-port": "0", "unixsocket": socket, "dir": folder, "appendonly": "no"}
         # The replica's settings come last: if two lines have the same setting, the last one applies.
-        lines = "".join(f"{name} {value}\n" for name, value in own.items())
+        lines = "".join(f"{name} {value}\n" for name, value in settings.items())
         write_private(configuration, (server.configuration() + lines).encode())
         command_line = [str(server.binary), str(configuration)]
         self._process = lab.spawn(f"{server.name}-{REPLICA}", REPLICA, command_line, host=server.place.host)
