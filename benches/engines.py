@@ -25,7 +25,9 @@ from costof.programs.redis.lab import RedisServer
 from costof.programs.server import LabServer
 from costof.run.machine import cores_awake
 
-RECORDS, CONNECTIONS, TURNS = 1_000, 500, 6
+RECORDS, CONNECTIONS = 1_000, 200
+#: Many short measurements, because the speed of a shared machine changes within seconds.
+TURNS, SECONDS = 40, 0.4
 SERVICES: dict[str, type[LabServer]] = {
     "mongodb-tls": ThreeMemberServer,
     "mysql-transport": SysbenchServer,
@@ -47,7 +49,7 @@ def _other_engine(path: Path, benches: list[Bench]) -> Iterator[Instrument]:
 
 
 def _usage(bench: Bench, wire: Instrument, workload: str, operations: int) -> Usage:
-    return Bench(bench.lab, wire, bench.arm).engine(workload, operations)
+    return Bench(bench.lab, wire, bench.arm).engine(workload, operations, SECONDS)
 
 
 @click.command()

@@ -43,9 +43,9 @@ class Bench:
     wire: Instrument
     arm: PlannedArm
 
-    def engine(self, workload: str, operations: int) -> Usage:
+    def engine(self, workload: str, operations: int, seconds: float = SECONDS) -> Usage:
         before = self.server_cpu_seconds()
-        answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
+        answer = self.wire.slice(1, self.arm.name, workload, operations, seconds)
         return Usage.from_slice(answer, self.server_cpu_seconds() - before)
 
     def server_cpu_seconds(self) -> float:

@@ -49,10 +49,13 @@ class Measured:
 
 
 def alternate(conditions: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
+    """Measure each client once a turn. Every second turn has the reverse order, so that order favours no client."""
     usages: dict[str, list[Usage]] = {name: [] for name in clients}
+    order = list(clients.items())
     for _ in range(turns):
-        for name, measure in clients.items():
+        for name, measure in order:
             usages[name].append(measure())
+        order.reverse()
     return Measured(conditions, usages)
 
 
