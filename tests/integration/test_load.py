@@ -70,7 +70,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
     output, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
     assert "cannot carry " in output
-    assert "that arrived; the others waited." in output
+    assert "were served and the others waited." in output
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
     checks = {each.label: each for each in result.sections.checks}
     assert not checks["load not carried"].passed

@@ -134,8 +134,8 @@ def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool
         panel.box(mean.low, mean.high, row, 0.8, colour, opacity=0.22)
         panel.line([(mean.value, row - 0.4), (mean.value, row + 0.4)], colour, 2)
         # The first round is at the top and the last at the bottom, to make a drift visible.
-        for number, each in enumerate(rounds):
-            panel.dot(each, row - 0.32 + 0.64 * number / max(1, len(rounds) - 1), colour, 3.6, opacity=0.8)
+        heights = [row - 0.32 + 0.64 * number / max(1, len(rounds) - 1) for number in range(len(rounds))]
+        panel.dots([*zip(rounds, heights, strict=True)], colour, 3.6, opacity=0.8)
     panel.upright(0, "ink", 1)
     return panel
 
