@@ -1,5 +1,4 @@
-//! Packets that the gateway sends to a client: its own errors, and the server's answers without any text that could
-//! quote data.
+//! Packets that the gateway sends to a client: its own errors, and server answers without text that could quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};
@@ -72,7 +71,6 @@ impl ErrPacket {
     }
 }
 
-/// Convert a failure that ends the session.
 impl From<Failure> for ErrPacket {
     fn from(failure: Failure) -> Self {
         Self::new(MALFORMED, format!("the gateway ended this session: {}", failure.detail))
@@ -100,9 +98,8 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of the server's answer to PREPARE. It contains the number that identifies the statement, and
-/// how many columns and parameters the statement has. The number of warnings becomes 0, because it could depend on
-/// data.
+/// Append the first packet of the server's answer to PREPARE (the statement's number, and how many columns and
+/// parameters it has). The number of warnings becomes 0, because it could depend on data.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
