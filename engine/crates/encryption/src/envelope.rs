@@ -105,7 +105,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Split `from` into a text and the bytes after it. The first byte is the text's length. Return None if `from` is short.
+/// Split `from` into a text, whose length is the first byte, and the rest. Return None if `from` is too short.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))

@@ -118,8 +118,7 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after `accept` fails for lack of file descriptors or memory. Connections that end during
-/// the pause free some.
+/// The pause in nanoseconds after `accept` fails for lack of descriptors or memory, which ending connections free.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.
@@ -163,9 +162,8 @@ impl<S: Server> Listener<S> {
 
 /// The flags of all sockets, both listening and accepted ones.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// The maximum number of established connections that wait to be accepted. With a lower maximum, the kernel would drop
-/// the SYN packets of some clients when many clients connect at once. The kernel's default limit, `net.core.somaxconn`,
-/// is 4096 as well.
+/// The maximum number of established connections that wait to be accepted: the kernel's default `net.core.somaxconn`.
+/// With fewer, the kernel would drop SYN packets when many clients connect at once.
 const BACKLOG: i32 = 4096;
 
 /// Open listening sockets for an address, one for each thread. The kernel distributes new connections among them.
@@ -176,9 +174,8 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT, binding would succeed even if another program of this user already used the port. So bind
-        // a socket without SO_REUSEPORT first. This fails if the port is in use, and selects a free port if port 0 was
-        // requested.
+        // With SO_REUSEPORT, binding would succeed even if another program of this user used the port. So first bind a
+        // socket without SO_REUSEPORT, which fails if the port is in use, and selects a free port for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

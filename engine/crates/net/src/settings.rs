@@ -1,5 +1,4 @@
-//! The transport settings of an arm (one variant of the experiment), as the plan (the configuration of a run) contains
-//! them.
+//! The transport settings of an arm (one variant of the experiment) in the plan (the configuration of a run).
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -24,11 +23,10 @@ pub struct Tls {
     pub version: Option<TlsVersion>,
     pub verify: Verify,
     pub resumption: bool,
-    /// The only cipher suite that the client offers, by OpenSSL's name. TLS 1.3 is then not offered. If absent, the TLS
-    /// library's list is offered.
+    /// The only cipher suite to offer (by OpenSSL's name, before TLS 1.3). If absent, the TLS library's list is
+    /// offered.
     pub cipher: Option<String>,
-    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 if `cipher` is set, and otherwise
-    /// the TLS library's default.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent: 0 with `cipher`, else the library's default.
     pub security_level: Option<SecurityLevel>,
     /// The only group that the client offers for the key exchange. If absent, the TLS library's list is offered.
     pub group: Option<Group>,
@@ -83,16 +81,13 @@ impl TryFrom<u32> for SecurityLevel {
 /// The only TLS version that a client offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
-    /// TLS 1.2 (RFC 5246).
     #[serde(rename = "1.2")]
     V1_2,
-    /// TLS 1.3 (RFC 8446).
     #[serde(rename = "1.3")]
     V1_3,
 }
 
-/// The verification of the server's certificate: `full` checks the certificate's chain and name, `ca-only` only its
-/// chain, and `none` nothing.
+/// The verification of the server's certificate: of its chain and name (`full`), only its chain (`ca-only`), or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

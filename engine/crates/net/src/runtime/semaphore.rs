@@ -47,8 +47,7 @@ impl Semaphore {
         })
         .await
         .inspect_err(|_| self.wake_next())?;
-        // Several permits may have become free at once, but only the first waiting task was woken. So this task wakes
-        // the next one.
+        // If several permits became free at once, only the first waiting task was woken, so wake the next one.
         self.wake_next();
         Ok(Permit(self))
     }

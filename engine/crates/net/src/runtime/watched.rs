@@ -16,8 +16,7 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// Whether the peer has ended or reset the connection. The descriptor then stays marked as readable, because the
-    /// kernel reports no further event.
+    /// Whether the peer has ended or reset the connection. No further event follows, so the descriptor stays readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
@@ -110,8 +109,7 @@ impl Watched {
         self.source.readable.set(self.source.hung_up.get());
     }
 
-    /// Set the current task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous
-    /// deadline.
+    /// Set the task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous one.
     pub fn with_timeout(&self, timeout_ns: u64) -> TemporaryDeadline<'_> {
         let before = self.reactor.deadline();
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
@@ -126,8 +124,7 @@ impl Watched {
         self.ready(&self.source.writable).await
     }
 
-    /// Wait until `done` returns true. `done` is called after each event on either descriptor. Both descriptors must
-    /// belong to one reactor.
+    /// Wait until `done`, called after each event on one of two descriptors of the same reactor, returns true.
     pub async fn wait_for_either(pair: [&Watched; 2], done: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
             if done() {
