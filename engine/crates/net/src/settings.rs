@@ -23,8 +23,7 @@ pub struct Tls {
     pub version: Option<TlsVersion>,
     pub verify: Verify,
     pub resumption: bool,
-    /// The only cipher suite to offer (by OpenSSL's name, before TLS 1.3). If absent, the TLS library's list is
-    /// offered.
+    /// The only cipher suite to offer (by OpenSSL's name, before TLS 1.3). If absent, the library's list is offered.
     pub cipher: Option<String>,
     /// OpenSSL's security level, which rejects weak algorithms. If absent: 0 with `cipher`, else the library's default.
     pub security_level: Option<SecurityLevel>,

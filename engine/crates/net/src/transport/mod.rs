@@ -132,8 +132,7 @@ impl Stream {
         self.tcp().traffic()
     }
 
-    /// Return the TLS handshake's outcome, or None without TLS. Do not measure this call, which decodes the
-    /// certificate.
+    /// Return the TLS handshake's outcome, None without TLS. Do not measure this call, which decodes the certificate.
     pub fn security(&self, transport: &Transport) -> Option<Security> {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
@@ -212,8 +211,7 @@ impl Stream {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// Receive bytes into the thread's shared buffer (none at the end of the stream), and return `look`'s result for
-    /// them.
+    /// Receive bytes into the thread's shared buffer, and return `look`'s result for them (none at the stream's end).
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {

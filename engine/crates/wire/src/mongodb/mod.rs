@@ -1,5 +1,4 @@
-//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
-//! workloads.
+//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and key-value commands.
 //!
 //! The client behaves like drivers wherever this affects a measurement. It sends the first authentication message in
 //! `hello`, so a connection with a user takes one round trip for `hello` and one for authentication. It caches salted

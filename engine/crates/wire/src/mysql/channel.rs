@@ -1,6 +1,5 @@
 //! A connection that sends and receives packets, with reusable buffers. Only this module reads result sets (MySQL
-//! Internals, "Text Resultset" and "Binary Protocol Resultset"): the number of columns, their definitions, the rows,
-//! and the packet that ends them.
+//! Internals, "Text Resultset" and "Binary Protocol Resultset").
 
 use super::decryption::Decryption;
 use crate::buffered::Buffered;

@@ -137,14 +137,12 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a connection that broke during the answer. If the server sent an error before, the failure
-    /// has the text of this error.
+    /// Return the failure of a connection that broke during the answer, with the text of an error that the server sent.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
 
-    /// Process ReadyForQuery, which contains the state of the session: `I` for idle, `T` in a transaction, `E` in a
-    /// failed transaction.
+    /// Process ReadyForQuery, which contains the session's state: `I` idle, `T` transaction, `E` failed transaction.
     fn ready(&mut self, body: &[u8]) -> Result<Result<Outcome>> {
         self.outcome.in_transaction = match body {
             b"I" => false,
