@@ -18,8 +18,7 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header, as parsed. An equal header is not parsed again: most headers change once a second, with their
-    /// date.
+    /// The last header, as parsed. An equal header is not parsed again. Most headers change once a second, by date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,

@@ -24,8 +24,7 @@ pub struct Settings {
     /// The number of records after loading. Phase `run` numbers the records that it inserts from `record_count` on.
     pub record_count: u64,
     pub insert_start: u64,
-    /// The number of records to load or read, beginning with record number `insert_start`. If absent, these are all
-    /// records up to `record_count`.
+    /// The number of records to load or read, from `insert_start` on. If absent, all records up to `record_count`.
     pub insert_count: Option<u64>,
     /// The number of operations in the whole run. With the request distribution `zipfian`, the number of records that
     /// the run will insert is estimated from this number.
@@ -99,8 +98,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How a record's number becomes the number in its key: `hashed` uses the hash of the number, `ordered` the number
-/// itself.
+/// How a record's number becomes the number in its key: by a hash of the number (`hashed`), or unchanged (`ordered`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
