@@ -1,5 +1,4 @@
-//! The messages of subcommand `drive` as specified in `docs/ipc.md`: one JSON object on each line. Unknown fields are
-//! rejected.
+//! The messages of subcommand `drive` (`docs/ipc.md`), one JSON object a line. Unknown fields are rejected.
 
 mod plan;
 mod sealed;
@@ -18,8 +17,7 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Prepare for a slice (measured window) that will open at a given instant. The command [`Command::Slice`] with
-    /// `opens_ns` follows.
+    /// Prepare for a slice (measured window). The command [`Command::Slice`] with `opens_ns` follows.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -54,8 +52,7 @@ pub struct SliceCommand {
     /// workload has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// Whether to close all persistent connections after the slice. Some servers count a connection's work only when
-    /// the connection ends.
+    /// Whether to close all persistent connections after the slice: some servers count a connection's work at its end.
     #[serde(default)]
     pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice
@@ -73,8 +70,8 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: the engine's version, the time that its own measuring takes, and the state of each arm
-/// (variant of the experiment).
+/// The answer to the plan: engine version, time that measuring takes, and state of each arm (variant of the
+/// experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,

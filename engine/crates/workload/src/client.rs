@@ -130,8 +130,7 @@ pub trait Requests: Session {
     /// Send one request, and receive the response. With `last`, this is the connection's last request. Count the
     /// response in `tally`, whatever its status. Call `arrived` with the connection's traffic when the response begins.
     /// Errors: class `status` for a status that is not allowed, after which the connection may still be usable;
-    /// `short_body` for a body that ends early; `protocol` for an invalid response; and the errors of a broken
-    /// connection.
+    /// `short_body` for a body that ends early; `protocol` for an invalid response; those of a broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
     /// Return whether the last response allows another request on this session.
