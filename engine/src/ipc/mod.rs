@@ -70,8 +70,7 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: engine version, time that measuring takes, and state of each arm (variant of the
-/// experiment).
+/// The answer to the plan: engine version, time that measuring takes, state of each arm (variant of the experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,

@@ -51,8 +51,7 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line of input: the server and entrances (listening addresses). `seed` determines which requests are
-/// delayed.
+/// The first line of input: server and entrances (listening addresses). `seed` determines which requests are delayed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

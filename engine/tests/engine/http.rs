@@ -446,8 +446,7 @@ fn latency_counts_from_the_scheduled_instant() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // A request is due every 10 ms, but takes the only worker 40 ms. So request n (from 0) is late by at least n times
-    // 30 ms.
+    // A request is due every 10 ms, but takes the worker 40 ms. So request n (from 0) is at least n times 30 ms late.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);

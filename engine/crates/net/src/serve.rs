@@ -74,8 +74,7 @@ pub struct Listeners<C> {
 
 impl<C: Counters> Listeners<C> {
     /// Listen on all addresses, then start threads called `name` that serve connections until the process ends. Port 0
-    /// selects a free port.
-    /// Errors: class `plan` (invalid configuration) if an address cannot be used.
+    /// selects a free port. Errors: class `plan` (invalid configuration) if an address cannot be used.
     pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();

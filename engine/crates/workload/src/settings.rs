@@ -54,8 +54,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Check the settings.
-    /// Errors: class `plan` if they are invalid or contradict each other.
+    /// Check the settings. Errors: class `plan` if they are invalid or contradict each other.
     pub fn check(&self) -> Result<()> {
         let Settings { name, kind, workers, .. } = self;
         let refuse = |reason: &str| Err(invalid_command(&format!("workload '{name}': {reason}")));

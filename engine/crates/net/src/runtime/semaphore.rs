@@ -23,8 +23,7 @@ impl Semaphore {
         Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
-    /// Wait for a permit.
-    /// Errors: class `timeout` at the task's deadline.
+    /// Wait for a permit. Errors: class `timeout` at the task's deadline.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;

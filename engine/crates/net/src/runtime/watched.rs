@@ -53,8 +53,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Register `fd` with the thread's epoll instance.
-    /// Errors: the kernel cannot watch this descriptor.
+    /// Register `fd` with the thread's epoll instance. Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
         let key = reactor.add_source(source.clone());
@@ -65,8 +64,7 @@ impl Watched {
 
     /// Receive the bytes that have arrived and return their number. Return 0 at the end of the stream. If no event has
     /// reported arrived bytes, return `AGAIN` without a system call. This saves a call after each request, when the
-    /// answer cannot have arrived yet.
-    /// Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
+    /// answer cannot have arrived yet. Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
     pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);

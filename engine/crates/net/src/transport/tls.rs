@@ -437,8 +437,7 @@ impl Stream {
         Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Tell the peer that no more bytes follow. The peer may still send.
-    /// Errors: the connection was reset.
+    /// Tell the peer that no more bytes follow. The peer may still send. Errors: the connection was reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
             let _ = stream.shutdown();

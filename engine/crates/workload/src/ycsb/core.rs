@@ -37,8 +37,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// Validate the settings and convert them.
-    /// Errors: the reason why the settings are invalid.
+    /// Validate the settings and convert them. Errors: the reason why the settings are invalid.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let records = Records::from_settings(settings)?;
         check_fields(settings)?;
