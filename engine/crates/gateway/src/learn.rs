@@ -53,7 +53,7 @@ impl Learner {
         self.accounts.contains(account)
     }
 
-    /// Write the entry, unless an entry with this key was already written. If that fails, print the error and go on.
+    /// Write the entry, unless an entry with this key exists. If writing fails, print the error and continue.
     fn write(&self, key: String, entry: &str) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.known.insert(key)

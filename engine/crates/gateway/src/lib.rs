@@ -39,7 +39,7 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Run the gateway until its input ends, and return the exit code. The first line of input is its `Plan`.
+/// Run the gateway until its input ends, and return the exit code. The input begins with the configuration, a `Plan`.
 pub fn run() -> ExitCode {
     process::run(serve)
 }

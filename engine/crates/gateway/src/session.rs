@@ -172,7 +172,7 @@ enum Phase {
     Over,
 }
 
-/// The mode of a session: any statement (`Unguarded`), only approved statements (`Guard`), or learning (`Learn`).
+/// What a session may send: any statement (`Unguarded`), only approved ones (`Guard`), or ones to record (`Learn`).
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),

@@ -23,9 +23,11 @@ pub struct Tls {
     pub version: Option<TlsVersion>,
     pub verify: Verify,
     pub resumption: bool,
-    /// The only cipher suite to offer (by OpenSSL's name, before TLS 1.3). If absent, the library's list is offered.
+    /// The only cipher suite that the client offers, by OpenSSL's name. TLS 1.3 is then not offered. If absent, the TLS
+    /// library's list is offered.
     pub cipher: Option<String>,
-    /// OpenSSL's security level, which rejects weak algorithms. If absent: 0 with `cipher`, else the library's default.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 if `cipher` is set, and otherwise
+    /// the TLS library's default.
     pub security_level: Option<SecurityLevel>,
     /// The only group that the client offers for the key exchange. If absent, the TLS library's list is offered.
     pub group: Option<Group>,
@@ -86,7 +88,8 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// The verification of the server's certificate: of its chain and name (`full`), only its chain (`ca-only`), or none.
+/// The verification of the server's certificate: chain and name (`full`), only the chain (`ca-only`), or nothing
+/// (`none`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

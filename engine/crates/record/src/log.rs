@@ -5,7 +5,7 @@ use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice (a measured window), written by all workers of a thread. After the slice, the logs are merged.
+/// The log of a slice (a measured window), written by all workers of a thread. Then all threads' logs are merged.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -153,7 +153,7 @@ impl Serialize for Counts {
     }
 }
 
-/// The counts of one worker as plain integers. When it ends, [`Tally::add_to`] adds them to the named [`Counts`].
+/// The counts of one worker as plain integers. When the worker ends, [`Tally::add_to`] adds them to named [`Counts`].
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }

@@ -268,7 +268,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Wake the tasks whose deadline or timer has expired. Call this only after the alarm, because it takes time.
+    /// Wake the tasks whose deadline or timer has expired. Call this only when the alarm has rung: checks take time.
     fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);

@@ -132,7 +132,7 @@ impl Stream {
         self.tcp().traffic()
     }
 
-    /// Return the TLS handshake's outcome, None without TLS. Do not measure this call, which decodes the certificate.
+    /// Return the TLS handshake's outcome, or None without TLS. Do not measure this call: it decodes the certificate.
     pub fn security(&self, transport: &Transport) -> Option<Security> {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
@@ -188,7 +188,7 @@ impl Stream {
         }
     }
 
-    /// Return the number of bytes received without waiting, 0 at the end of the stream, None if nothing has arrived.
+    /// Receive without waiting. Return the number of bytes, 0 at the end of the stream, None if nothing has arrived.
     pub fn try_receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
         match self.layer.read(buffer)? {
             Attempt::Done(received) => Ok(Some(received)),
@@ -211,7 +211,7 @@ impl Stream {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// Receive bytes into the thread's shared buffer, and return `look`'s result for them (none at the stream's end).
+    /// Receive bytes, none at the stream's end, into the thread's shared buffer. Return the result of `look` for them.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {

@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Return bytes like valid or invalid responses. Divided into parts, they cover every state of the parser.
+    /// Return bytes that resemble valid or invalid responses. In parts, they cover every state of the parser.
     fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",

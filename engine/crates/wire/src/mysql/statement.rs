@@ -286,7 +286,7 @@ fn read_decimal(text: &[u8], places: u32) -> Result<i64> {
     Ok(if negative { -scaled } else { scaled })
 }
 
-/// Parse a date and time (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Trailing zeros may be missing.
+/// Parse a date and time (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Trailing zero parts may be missing.
 fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     let mut reader = Reader::new(bytes);
     let mut read = DateTime::default();

@@ -137,7 +137,7 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a connection that broke during the answer, with the text of an error that the server sent.
+    /// Return the failure of a connection that broke during the answer, with the text of a server's earlier error.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }

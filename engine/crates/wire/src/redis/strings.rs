@@ -102,7 +102,7 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Records of no size, such as 10, get values of the smallest size, and no operation reads them.
+    // Records without a size, such as record 10, get values of the smallest size, but no operation reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]
