@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// The number of measurements of the engine's own time at the start of a run. They take about a millisecond together.
 const QUICK: u64 = 20_000;
-/// The number of measurements in subcommand `calibrate`, which is enough for three significant digits.
+/// The number of measurements of the engine's own time in subcommand `calibrate`, enough for three significant digits.
 const THOROUGH: u64 = 2_000_000;
 
 /// The number of batches of encryptions, or decryptions, for each algorithm and length. The fastest batch is reported.
@@ -22,7 +22,7 @@ const BATCHES: usize = 20;
 const VALUES: u64 = 1000;
 /// The lengths of the encrypted values in bytes: of a number, a name or date, a longer text, and TPC-C's longest text.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// Associated data of about the length of that with which the encrypting gateway encrypts a column's values.
+/// The associated data of each value, about as long as that in the encrypting gateway.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]

@@ -28,7 +28,7 @@ pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to replace all persistent connections before the measurement.
+    /// True to replace all persistent connections before the measurement.
     #[serde(default)]
     pub reconnect: bool,
 }
@@ -48,11 +48,11 @@ pub struct SliceCommand {
     /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time, because the
     /// server then cannot keep up with the rate. If absent, the slice lasts its whole time.
     pub give_up_ms: Option<f64>,
-    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, even if the
-    /// workload has a pace (a fixed rate) or think times.
+    /// True to replace all persistent connections before the slice. Operations then begin at once, even if the workload
+    /// has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// Whether to close all persistent connections after the slice: some servers count a connection's work at its end.
+    /// True to close all persistent connections after the slice: some servers count a connection's work at its end.
     #[serde(default)]
     pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice

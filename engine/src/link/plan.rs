@@ -62,7 +62,7 @@ pub struct Ready {
     pub path_cost_us: f64,
     /// For each link, the time in microseconds for which a packet is held in each direction.
     pub held_us: BTreeMap<String, f64>,
-    /// Whether the process has real-time priority. Without it, a busy machine can add milliseconds to the delay.
+    /// True if the process has real-time priority. Otherwise a busy machine can add milliseconds to the delay.
     pub preferred: bool,
 }
 

@@ -33,7 +33,7 @@ pub enum Method {
     Other,
 }
 
-/// Whether the connection persists after the response (RFC 9112, 9.3).
+/// The state of the connection after the response (RFC 9112, 9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
     /// The connection persists, as is the default of HTTP/1.1.

@@ -64,8 +64,8 @@ pub struct Failure {
     /// The phase (timed part) that failed, such as `read`. Only the workloads `ycsb` and `tpcc` set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that another server must execute the operation, such as MongoDB's primary or the
-    /// owner of a Redis slot. The client must then search for that server again.
+    /// True if another server must execute the operation, such as MongoDB's primary or the owner of a Redis slot. The
+    /// client must then search for this server again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.

@@ -25,7 +25,7 @@ pub enum Expected {
     Rows,
 }
 
-/// What a list of column definitions describes.
+/// The kind of a list of column definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     /// The columns of the rows that follow.

@@ -24,7 +24,7 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the parameter types sent last were allowed. The server uses them again for an execution without types.
+    /// True if the parameter types sent last were allowed. The server uses them again for an execution without types.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
@@ -34,7 +34,7 @@ pub struct Prepared {
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the most recent value of this parameter was not text (but a number, for example). Then SEND_LONG_DATA is
+    /// True if the most recent value of this parameter was not text (but a number, for example). SEND_LONG_DATA is then
     /// refused: MariaDB 10.11 would keep the old type, and use the memory address of the text as the value.
     was_not_text: bool,
 }

@@ -75,7 +75,7 @@ pub type Names = [String; 3];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     pub names: Names,
-    /// Whether the server generates the values of this column for new rows, by AUTO_INCREMENT or a sequence.
+    /// True if the server generates the values of this column for new rows, by AUTO_INCREMENT or a sequence.
     pub is_generated: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Catalogue {
     pub protected: Vec<Names>,
     /// The names of views and of other relations that are not base tables, in lower case.
     pub views: HashSet<String>,
-    /// Whether the server generates the values of a protected column. The gateway then hides the generated id, which
+    /// True if the server generates the values of a protected column. The gateway then hides the generated id, which
     /// the server would return with each new row.
     pub hides_ids: bool,
 }

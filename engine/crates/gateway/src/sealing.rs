@@ -47,7 +47,7 @@ pub struct Column {
     seal: Option<Seal>,
 }
 
-/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
+/// The data to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,

@@ -125,7 +125,7 @@ pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
     generation: u64,
-    /// Whether both connections use TLS.
+    /// True if both connections use TLS.
     tls: bool,
     phase: Phase,
     greeting: Option<Greeting>,
@@ -172,7 +172,7 @@ enum Phase {
     Over,
 }
 
-/// What a session may send: any statement (`Unguarded`), only approved ones (`Guard`), or ones to record (`Learn`).
+/// The statements that a session may send: any (`Unguarded`), approved ones (`Guard`), or ones to record (`Learn`).
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
@@ -190,7 +190,7 @@ enum Mode {
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has confirmed the settings. Its next answer then contains them as read back.
+    /// True if the server has confirmed the settings. The server's next answer then contains them as read back.
     is_set: bool,
     row: Option<Vec<u8>>,
 }

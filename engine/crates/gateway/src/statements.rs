@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Whether one result column (output) of an approved statement is encrypted or sent unchanged, as its approval says.
+/// The decision of an approval about one result column (output): to encrypt the column or to send it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -74,7 +74,7 @@ pub enum Verdict {
     Plain,
 }
 
-/// Which of the result columns (outputs) of an approved statement are encrypted, as its approval says.
+/// The decision of an approval about the result columns (outputs) of its statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
     /// One verdict for each column of the answer. An answer with another number of columns ends the session.
@@ -599,7 +599,7 @@ pub struct Statement {
     places: Vec<Place>,
     database: Option<Box<[u8]>>,
     pub outputs: Outputs,
-    /// Whether the answer may contain the id that the server generated for a new row.
+    /// True if the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
     /// The database that becomes current with this statement (`USE shop`). None if the statement changes no database.
     pub uses: Option<Vec<u8>>,

@@ -95,7 +95,7 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
 
 /// The work on a new session before its first operation. This work is not measured.
 pub trait Preparation<S> {
-    /// Whether to search for the primary again after a connection broke: another server may now be the primary.
+    /// True to search for the primary again after a connection broke: another server may now be the primary.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;

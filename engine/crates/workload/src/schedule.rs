@@ -1,6 +1,6 @@
 //! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), an operation's start
 //! time depends only on its number, so a slow server cannot reduce the load under which it is measured. With think
-//! times, it depends on the end of the worker's last operation.
+//! times, the start time depends on the end of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;

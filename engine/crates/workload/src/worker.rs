@@ -20,7 +20,7 @@ use std::task::Poll;
 /// which counts as an error of class `abandoned`. For an operation with several consecutive queries, the time is
 /// multiplied by their number ([`Workload::in_a_row`]).
 const GRACE_NS: u64 = 1_000_000_000;
-/// The first pause after a failed operation. It doubles with each further failure, to avoid a busy loop.
+/// The pause after a first failed operation. It doubles with each consecutive failure, to avoid a busy loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 

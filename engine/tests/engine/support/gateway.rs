@@ -61,7 +61,7 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// Who opened a connection to the server behind the gateway.
+/// The opener of a connection to the server behind the gateway.
 enum ConnectionKind {
     /// A client, whose statements the gateway forwards.
     Client,

@@ -37,7 +37,7 @@ pub struct Mysql {
     pub proposes: &'static str,
     /// The authentication method of the user.
     pub plugin: &'static str,
-    /// Whether the user is in the cache of `caching_sha2_password`.
+    /// True if the user is in the cache of `caching_sha2_password`.
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
     pub without_eof: bool,

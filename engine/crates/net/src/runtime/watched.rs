@@ -16,7 +16,7 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// Whether the peer has ended or reset the connection. No further event follows, so the descriptor stays readable.
+    /// True if the peer has ended or reset the connection. No event follows, so the descriptor stays readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }

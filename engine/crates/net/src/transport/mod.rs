@@ -317,7 +317,7 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// Whether bytes were sent since bytes last arrived. If so, the next arrival of bytes completes a round trip.
+    /// True if bytes were sent since bytes last arrived: the next arrival of bytes completes a round trip.
     awaiting: bool,
 }
 

@@ -44,7 +44,7 @@ pub struct Settings {
     pub body: Option<String>,
     /// The number of requests after which the client closes a connection. If absent, the server decides.
     pub requests_per_connection: Option<NonZeroU64>,
-    /// Whether responses with a status other than 2xx count as successes too.
+    /// True if responses with a status other than 2xx count as successes too.
     #[serde(default)]
     pub any_status: bool,
 }

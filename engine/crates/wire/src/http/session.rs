@@ -26,7 +26,7 @@ pub struct Session {
     reuse: Reuse,
 }
 
-/// Whether a connection can be used for another request.
+/// The state of a connection after a response: usable for another request or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reuse {
     Possible,

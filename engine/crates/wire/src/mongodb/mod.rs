@@ -47,8 +47,8 @@ pub struct Settings {
     pub collection: String,
     /// The write concern of every write. If it is absent, the server's default applies.
     pub write_concern: Option<WriteConcern>,
-    /// Whether a write is acknowledged only after these members have flushed it to their journals (MongoDB's `j`). If it
-    /// is absent, the server's default applies.
+    /// True if a write is acknowledged only after the members of `write_concern` have flushed it to their journals
+    /// (MongoDB's `j`). If absent, the server's default applies.
     pub journal: Option<bool>,
 }
 

@@ -93,7 +93,7 @@ impl Channel {
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Whether the server sends no EOF packet after the column definitions and after the rows.
+    /// True if the server sends no EOF packet after the column definitions and after the rows.
     pub without_eof: bool,
 }
 

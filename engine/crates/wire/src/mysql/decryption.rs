@@ -107,7 +107,7 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// How to decrypt the column. None for plaintext, and for ciphertext without a key for this client.
+    /// The decryption of the column. None for plaintext, and for ciphertext without a key for this client.
     encrypted: Option<Rc<Encrypted>>,
 }
 

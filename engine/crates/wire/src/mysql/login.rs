@@ -33,7 +33,7 @@ const MAX_STEPS: usize = 8;
 
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Whether the server sends no EOF packet after column definitions and after rows.
+    /// True if the server sends no EOF packet after column definitions and after rows.
     pub without_eof: bool,
     /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,

@@ -102,11 +102,11 @@ pub struct Outcome {
     pub rows: u64,
     /// The number of rows that the commands have read, changed or written.
     pub changed: u64,
-    /// Whether a transaction is open, or has failed and must still be ended.
+    /// True if a transaction is open, or has failed and must still be ended.
     pub in_transaction: bool,
 }
 
-/// Whether the answer is complete after a message.
+/// The state of an answer after a message: complete, or with more messages to come.
 pub enum Step {
     More,
     Ready(Result<Outcome>),

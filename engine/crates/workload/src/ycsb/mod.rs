@@ -52,7 +52,7 @@ pub struct Settings {
     pub min_scan_length: u64,
     pub max_scan_length: u64,
     pub scan_length_distribution: ScanLengthDistribution,
-    /// Whether reads and scans return all fields. If not, they return one random field.
+    /// True if reads and scans return all fields. Otherwise they return one random field.
     pub read_all_fields: bool,
     pub write_all_fields: bool,
 }
@@ -98,7 +98,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How a record's number becomes the number in its key: by a hash of the number (`hashed`), or unchanged (`ordered`).
+/// The number in a record's key: a hash of the record's number (`hashed`), or the number itself (`ordered`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {

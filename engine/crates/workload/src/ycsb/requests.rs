@@ -94,7 +94,7 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// Whether each insert from index `readable` on has ended. A record becomes readable after all earlier inserts.
+    /// True for each ended insert from index `readable` on. A record becomes readable after all earlier inserts.
     ended: Mutex<VecDeque<bool>>,
 }
 
