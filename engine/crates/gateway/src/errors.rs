@@ -127,9 +127,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
-/// MariaDB and MySQL share the codes up to 1879. Of the higher codes here, 4025, 4031 and 4151 mean different errors on
-/// the two servers, so their texts name both. The others occur on one server only, or mean the same on both. Sources:
-/// sql/share/errmsg-utf8.txt in MariaDB's repository and share/messages_to_clients.txt in MySQL's.
+/// MariaDB and MySQL share the codes up to 1879. For the higher codes with different meanings on the two servers (4025,
+/// 4031 and 4151), the text names both meanings. Sources: sql/share/errmsg-utf8.txt in MariaDB's repository and
+/// share/messages_to_clients.txt in MySQL's.
 ///
 /// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
 /// statement accepts that the client learns this.

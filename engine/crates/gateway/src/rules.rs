@@ -311,10 +311,8 @@ struct StatementsFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// The gateway refuses the client's login.
     #[default]
     Refuse,
-    /// The gateway accepts the client, and sends ciphertext to it.
     Ciphertext,
 }
 

@@ -620,7 +620,6 @@ pub struct Approval {
 }
 
 impl Statement {
-    /// Create the approved statement from an approval and its parsed text.
     fn approved(approval: &Approval, reading: &Reading) -> Result<Self, String> {
         let first = reading.shape_tokens().next().unwrap_or_default();
         if !FIRST_WORDS.iter().any(|word| word.as_bytes() == first) {

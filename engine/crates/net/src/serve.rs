@@ -1,7 +1,7 @@
 //! Servers: a program runs one [`Server`] for each listening address, on several threads.
 //!
-//! Each thread has its own executor. For each address, it has its own socket, counters and clone of the [`Server`]. The
-//! threads share no state except what these clones share.
+//! Each thread has its own executor, and for each address its own socket, counters and clone of the [`Server`]. The
+//! threads share only what these clones share.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};

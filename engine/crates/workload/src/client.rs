@@ -21,7 +21,6 @@ pub enum Target {
 pub trait Client: 'static {
     type Session: Session;
 
-    /// Return whether both targets are the same server.
     fn is_one_server(&self, _one: Target, _other: Target) -> bool {
         true
     }

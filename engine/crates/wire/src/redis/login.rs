@@ -11,7 +11,6 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// The user if none is configured.
 const DEFAULT_USER: &str = "default";
 
 /// The credentials and settings with which sessions begin. They include the password, so they are never printed.
