@@ -124,7 +124,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parse a text. With `has_parameters`, question marks are values. Otherwise they are refused.
+    /// Parse a text. Question marks are values with `has_parameters`, and are refused without it.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };

@@ -47,8 +47,8 @@ pub trait Session {
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the server and the TLS settings of this connection. They are recorded as evidence of what was measured.
-    /// This takes time, so do not call it within measured time.
+    /// Return the server and the TLS settings of this connection, as evidence of what was measured. Do not call this
+    /// within measured time, because it takes time.
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, such as preparing statements. A connection pool does
