@@ -13,19 +13,16 @@ use std::process::ExitCode;
 
 /// The number of measurements of the engine's own time at the start of a run. They take about a millisecond together.
 const QUICK: u64 = 20_000;
-/// The number of measurements of the engine's own time in subcommand `calibrate`. It is enough for three significant
-/// digits.
+/// The number of measurements of the engine's own time in subcommand `calibrate`, enough for three significant digits.
 const THOROUGH: u64 = 2_000_000;
 
 /// The number of batches of encryptions, or decryptions, for each algorithm and length. The fastest batch is reported.
 const BATCHES: usize = 20;
 /// The number of values in a batch.
 const VALUES: u64 = 1000;
-/// The lengths of the encrypted values in bytes. They correspond to a number, a name or date, a longer text, and the
-/// longest text in TPC-C's tables.
+/// The lengths of the encrypted values in bytes: of a number, a name or date, a longer text, and TPC-C's longest text.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// The associated data of each value. Its length is about that of the associated data with which the encrypting gateway
-/// encrypts a column's values.
+/// The associated data of each value, about as long as that in the encrypting gateway.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]

@@ -82,8 +82,7 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
 /// epoll instance and a timer in each thread.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Raise the limit of open files as far as allowed, and check that it suffices for the plan's connections.
-/// Errors: class `plan` if the limit is too low.
+/// Raise the limit of open files as far as allowed. Errors: class `plan` if it is too low for the plan's connections.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     let limit = process::raise_open_files_limit();
     let needed = needed_connections(plan) + OTHER_DESCRIPTORS;
@@ -97,8 +96,7 @@ pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
 }
 
 /// Return the maximum number of open connections. Persistent connections of all workloads on all arms (variants of the
-/// experiment) are open at the same time. Temporary ones are open during only one slice (measured window), so only the
-/// largest slice counts.
+/// experiment) are open at once, temporary ones only in one slice (measured window).
 fn needed_connections(plan: &Plan) -> u64 {
     let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut persistent, mut temporary) = (0, 0);

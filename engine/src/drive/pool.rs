@@ -1,5 +1,4 @@
-//! One measuring thread, with its workers for all arms (variants of the experiment) and workloads. The thread exists
-//! during the whole run.
+//! One measuring thread, which holds its workers for all arms (variants of the experiment) during the whole run.
 
 use crate::ipc::Plan;
 use base::Random;
@@ -95,8 +94,7 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // The seed does not depend on the arm, so a worker draws the same keys in every variant of the
-                // experiment.
+                // The seed does not depend on the arm, so a worker draws the same keys on every arm.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -127,9 +125,8 @@ impl Pool {
     }
 }
 
-/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). This is the case if it has several
-/// workers in a closed loop: each worker begins its next operation as soon as its last one ends, without a pace (a
-/// fixed rate) or think times.
+/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)): if it has several workers in a closed
+/// loop, in which each begins its next operation as soon as its last one ends, without a pace or think times.
 ///
 /// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is

@@ -21,8 +21,7 @@ use workload::{Kind, Pace, Schedule, Settings, Window, WorkerCommand, ycsb};
 /// The maximum time from a command until its slice (measured window) opens. An instant further ahead is probably from
 /// another machine's clock or from before a reboot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
-/// The maximum number of threads for workload `connect` with a pace (a fixed rate). Few handshakes overlap, so more
-/// threads would only take memory.
+/// The maximum number of threads for workload `connect` with a pace (a fixed rate). More would only take memory.
 const MAX_THREADS: usize = 128;
 
 /// The runner of a plan (the configuration of a run). It owns all measuring threads and sends them assignments.
@@ -44,9 +43,9 @@ struct Thread {
 }
 
 impl Runner {
-    /// Find the servers of all arms (variants of the experiment), and start the threads. An arm whose servers cannot be
-    /// used is no error: [`Runner::ready`] reports it.
-    /// Errors: class `plan` for invalid YCSB settings; `internal` if the system has no threads or descriptors left.
+    /// Find the servers of all arms (variants of the experiment), and start the threads. [`Runner::ready`] reports an
+    /// arm whose servers cannot be used. Errors: class `plan` for invalid YCSB settings; `internal` if the system has
+    /// no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
@@ -96,9 +95,8 @@ impl Runner {
         Ok(prepared)
     }
 
-    /// Measure one slice: a time window of one workload on one arm (variant of the experiment). If operations fail, the
-    /// answer contains their errors.
-    /// Errors: class `plan` if the command names an unknown arm or workload, or contains an invalid duration, rate or
+    /// Measure one slice: a time window of one workload on one arm (variant of the experiment). The answer contains the
+    /// errors of operations. Errors: class `plan` for an unknown arm or workload, or an invalid duration, rate or
     /// opening time.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
@@ -145,8 +143,8 @@ impl Runner {
         self.collect();
     }
 
-    /// Check the fields `per_second` and `give_up_ms` of a slice (measured window).
-    /// Errors: class `plan` if the workload has no pace (fixed rate), or if a number is not above 0.
+    /// Check `per_second` and `give_up_ms` of a slice (measured window). Errors: class `plan` if the workload has no
+    /// pace (fixed rate), or if a number is not above 0.
     fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
         for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
             let Some(value) = value else { continue };
@@ -161,8 +159,7 @@ impl Runner {
     }
 
     /// Return the start times of the operations in the next slice (measured window). Return None if the workload has no
-    /// pace (fixed rate), if the slice has `reconnect` (which starts all operations at once), or if this host performs
-    /// no part of the workload.
+    /// pace (fixed rate), if `reconnect` starts all operations at once, or if this host has no part of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -204,8 +201,7 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // The slice ends with its last operation. If no operation ended, the slice ends when all workers have finished.
-        // On a host without workers that is at once.
+        // The slice ends with its last operation, or, if no operation ended, when all workers have finished.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });
@@ -283,18 +279,16 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
     Ok(())
 }
 
-/// Return the number of threads for workloads `connect` with a pace (a fixed rate): one for each worker, up to
-/// [`MAX_THREADS`].
+/// Return the number of threads for workloads `connect` with a pace (a fixed rate), up to [`MAX_THREADS`].
 ///
-/// Each worker simulates independent clients. If workers shared a thread, one client's answer would wait for
-/// milliseconds while another client's handshake is computed. TLS would then appear to slow down queries.
+/// Each worker simulates independent clients and gets a thread. On a shared thread, one client's answer would wait for
+/// milliseconds during another client's handshake. TLS would then appear to slow down queries.
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
-/// Find the servers of all arms (variants of the experiment) concurrently, so that a server that does not answer delays
-/// no other arm.
+/// Find the servers of all arms (variants of the experiment) concurrently, so that silent servers delay only their arm.
 fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     let mut executor = Executor::new()?;
     let services = Rc::new(RefCell::new(vec![None; plan.arms.len()]));

@@ -1,5 +1,4 @@
-//! The messages of subcommand `drive` as specified in `docs/ipc.md`: one JSON object on each line. Unknown fields are
-//! rejected.
+//! The messages of subcommand `drive` (`docs/ipc.md`), one JSON object a line. Unknown fields are rejected.
 
 mod plan;
 mod sealed;
@@ -18,8 +17,7 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Prepare for a slice (measured window) that will open at a given instant. The command [`Command::Slice`] with
-    /// `opens_ns` follows.
+    /// Prepare for a slice (measured window). The command [`Command::Slice`] with `opens_ns` follows.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -30,7 +28,7 @@ pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to replace all persistent connections before the measurement.
+    /// True to replace all persistent connections before the measurement.
     #[serde(default)]
     pub reconnect: bool,
 }
@@ -50,12 +48,11 @@ pub struct SliceCommand {
     /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time, because the
     /// server then cannot keep up with the rate. If absent, the slice lasts its whole time.
     pub give_up_ms: Option<f64>,
-    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, even if the
-    /// workload has a pace (a fixed rate) or think times.
+    /// True to replace all persistent connections before the slice. Operations then begin at once, even if the workload
+    /// has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// Whether to close all persistent connections after the slice. Some servers count a connection's work only when
-    /// the connection ends.
+    /// True to close all persistent connections after the slice: some servers count a connection's work at its end.
     #[serde(default)]
     pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice
@@ -73,8 +70,7 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: the engine's version, the time that its own measuring takes, and the state of each arm
-/// (variant of the experiment).
+/// The answer to the plan: engine version, time that measuring takes, state of each arm (variant of the experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,

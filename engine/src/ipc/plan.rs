@@ -13,8 +13,7 @@ use workload::{Data, Share};
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub seed: u64,
-    /// The maximum number of threads that run workers. If a workload `connect` has a pace (a fixed rate), more threads
-    /// may run.
+    /// The maximum number of threads with workers; more may run for workloads `connect` with a pace (a fixed rate).
     pub threads: usize,
     /// The time in milliseconds after which an operation fails with `timeout`.
     pub operation_timeout_ms: u64,

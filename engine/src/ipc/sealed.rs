@@ -1,6 +1,5 @@
-//! Plans (configurations of a run) that are encrypted to this process's public key with HPKE (RFC 9180) in base mode.
-//! `costof/messages/sealing.py` encrypts the plans. Error messages never quote the plaintext, because it may contain
-//! passwords.
+//! Plans (configurations of a run) that `costof/messages/sealing.py` encrypted to this process's public key with HPKE
+//! (RFC 9180) in base mode. Error messages never quote the plaintext, because it may contain passwords.
 
 use super::{Command, Plan};
 use base::error::Result;

@@ -12,8 +12,7 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The delay in each direction during the measurement. It is so long that the process sleeps and its timer wakes it, as
-/// in normal use.
+/// The delay in each direction during the measurement, long enough that a timer wakes the process, as in normal use.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
 /// The number of probes (TCP handshakes) that measure the path cost. Together they take about 0.1 s.
 const PROBES: usize = 61;

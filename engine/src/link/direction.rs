@@ -8,8 +8,7 @@ use base::{Random, clock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// The maximum number of packets that one direction handles before the other directions get their turn. This is about
-/// 0.1 ms of work.
+/// The maximum number of packets before the other directions get their turn. This is about 0.1 ms of work.
 const TURN_PACKETS: usize = 32;
 
 /// The maximum time between two bursts, whatever the delay of the link. Packets in quick succession are delivered
@@ -87,8 +86,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Deliver the packets that are due, at most [`TURN_PACKETS`]. Return when to call this again, or None if the queue
-    /// is empty.
+    /// Deliver at most [`TURN_PACKETS`] due packets. Return when to call this again, or None if the queue is empty.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
         if clock::now() < next_ns {
@@ -147,8 +145,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Create a queue for `packets` packets, at least one. The memory is reserved now, but the kernel provides each
-    /// page only when it is first used.
+    /// Create a queue for `packets` packets, at least one. The kernel provides each page only when it is first used.
     pub fn new(packets: usize) -> Self {
         Queue {
             slots: vec![0; packets * SLOT_BYTES].into_boxed_slice(),
@@ -171,8 +168,7 @@ impl Queue {
         Some(&mut self.slots[index * SLOT_BYTES..][..SLOT_BYTES])
     }
 
-    /// Append the packet that was written into the vacant slot. It has `bytes` bytes and is due at `due_ns`.
-    /// Panics if the queue is full.
+    /// Append the packet in the vacant slot, with `bytes` bytes and due at `due_ns`. Panics if the queue is full.
     pub fn push(&mut self, bytes: usize, due_ns: u64) {
         assert!(!self.is_full() && bytes <= SLOT_BYTES);
         let index = self.index(self.length);
@@ -191,8 +187,7 @@ impl Queue {
     pub fn pop(&mut self) {
         assert!(self.length > 0);
         self.length -= 1;
-        // An empty queue restarts at the first slot. A link with few packets then uses few slots, and these stay in the
-        // CPU's cache.
+        // An empty queue restarts at the first slot: a link with few packets uses few slots, which stay in the cache.
         self.first = if self.length == 0 { 0 } else { self.index(1) };
     }
 
@@ -204,8 +199,7 @@ impl Queue {
 
 /// The calculation of when packets arrive, from the delay and the bandwidth of one direction.
 ///
-/// Packets are sent one after the other at the bandwidth, and each arrives after the delay. Due times never decrease,
-/// so packets keep their order.
+/// Packets are sent one by one at the bandwidth, and arrive after the delay. Due times never decrease, to keep order.
 #[derive(Debug, Clone)]
 pub struct Shaper {
     delay_ns: u64,
@@ -223,8 +217,7 @@ impl Shaper {
         self.delay_ns
     }
 
-    /// Return when a packet of `bytes` bytes that is sent at `now_ns` arrives. Packets must be passed in the order of
-    /// sending.
+    /// Return when a packet of `bytes` bytes sent at `now_ns` arrives. Call this in the order of sending.
     pub fn due_ns(&mut self, now_ns: u64, bytes: usize) -> u64 {
         let on_the_wire_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
         self.wire_free_at_ns = self.wire_free_at_ns.max(now_ns).saturating_add(on_the_wire_ns);
@@ -241,8 +234,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, [`Loss::draw_loss`]
-    /// returns the same sequence.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. Equal seeds give equal losses.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }

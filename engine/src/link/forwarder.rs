@@ -24,8 +24,7 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// The forwarder of all links of this process. In `directions`, link n has the indices 2n (from its end `a` to its end
-/// `b`) and 2n + 1 (from `b` to `a`).
+/// The forwarder of all links of this process. `directions` has link n from end `a` to `b` at 2n, and back at 2n + 1.
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,
@@ -41,8 +40,7 @@ impl Forwarder {
         let failed = |error: Errno| link_failure("epoll or timerfd", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(failed)?;
-        // Because the event is edge-triggered, each expiry wakes this thread once. The timer therefore need not be
-        // read.
+        // The event is edge-triggered: each expiry wakes this thread once, and the timer need not be read.
         let wake_once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), wake_once).map_err(failed)?;
         let mut directions = Vec::new();
@@ -64,8 +62,7 @@ impl Forwarder {
             let link = &plan.links[index / 2];
             let round_trip = Duration::from_secs_f64(link.round_trip_ms / 1000.0).saturating_sub(path_cost);
             let shaper = Shaper::new((round_trip / 2).as_nanos() as u64, link.bandwidth_mbit);
-            // The generator of random numbers counts up from its seed. If the seeds of two directions were close, both
-            // would soon use the same numbers.
+            // The generator counts up from its seed. With close seeds, two directions would soon use the same numbers.
             let seed = plan.seed.wrapping_add(index as u64 * 0x1_0000_0000);
             direction.begin(shaper, Loss::new(link.loss, seed));
         }
@@ -106,8 +103,7 @@ impl Forwarder {
         outcome
     }
 
-    /// Deliver due packets, wait for events, and read packets that have arrived. Return whether the stop descriptor is
-    /// readable.
+    /// Deliver due packets, wait for events, and read packets. Return whether the stop descriptor is readable.
     fn handle_events(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;

@@ -31,8 +31,7 @@ pub struct LinkPlan {
     pub bandwidth_mbit: Option<f64>,
     #[serde(default)]
     pub loss: f64,
-    /// The maximum number of packets in one direction that wait for bandwidth or for their delay to end, like netem's
-    /// `limit`.
+    /// The maximum number of packets that wait in one direction for bandwidth or their delay, like netem's `limit`.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: usize,
 }
@@ -59,12 +58,11 @@ pub type Answer = lines::Answer<Ready, AllCounters>;
 /// The answer to the plan (the first line of input). It is sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// The measured round-trip time, in microseconds, over the devices without any delay. It is subtracted from each
-    /// link's configured round-trip time.
+    /// The measured round-trip time without delay in microseconds. It is subtracted from each link's round-trip time.
     pub path_cost_us: f64,
     /// For each link, the time in microseconds for which a packet is held in each direction.
     pub held_us: BTreeMap<String, f64>,
-    /// Whether the process has real-time priority. Without it, a busy machine can add milliseconds to the delay.
+    /// True if the process has real-time priority. Otherwise a busy machine can add milliseconds to the delay.
     pub preferred: bool,
 }
 

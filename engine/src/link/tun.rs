@@ -19,8 +19,7 @@ pub const MTU: usize = 1500;
 /// are dropped, and only the device's own statistics count them.
 const DEVICE_QUEUE_PACKETS: u32 = 5000;
 
-/// Create the device of `end`, bring it up and set its address, which also adds the route to its network. The returned
-/// descriptor does not block.
+/// Create the device of `end`, bring it up, and set its address and thus its route. The descriptor does not block.
 pub fn create(end: &End) -> Result<OwnedFd> {
     inside(&end.namespace, || {
         let device = open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
@@ -48,8 +47,7 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Set the length of the device's queue by rtnetlink. With ioctl(2), root in a user namespace would lack the permission
-/// to set the length.
+/// Set the device's queue length by rtnetlink: with ioctl(2), root in a user namespace would lack the permission.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;
@@ -63,8 +61,7 @@ fn set_queue(device: &str) -> io::Result<()> {
     }
 }
 
-/// Build an RTM_NEWLINK message (struct nlmsghdr, struct ifinfomsg) whose attributes are the device's name and queue
-/// length.
+/// Build an RTM_NEWLINK message (struct nlmsghdr, struct ifinfomsg) with the device's name and queue length.
 fn queue_message(device: &str) -> Vec<u8> {
     let mut body = vec![0; 16];
     for (kind, value) in [
@@ -131,9 +128,8 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> 
     }
 }
 
-/// Run `work` in the network namespace of the file at `path`, and return its result. `work` runs on a separate thread,
-/// because entering a namespace changes the whole thread. Descriptors that `work` opens stay in this namespace, even
-/// when other threads use them.
+/// Run `work` in the network namespace of the file at `path`, on a separate thread, because entering a namespace
+/// changes the whole thread. Descriptors that `work` opens stay in this namespace, also on other threads.
 pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let namespace =
         open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| link_failure(path, error))?;

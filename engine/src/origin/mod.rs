@@ -134,8 +134,7 @@ impl serve::Counters for Counters {
     }
 }
 
-/// Increment a counter that only this thread writes. Separate load and store operations therefore suffice, which are
-/// faster than an atomic increment.
+/// Increment a counter that only this thread writes, by load and store, which are faster than an atomic increment.
 fn increment(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }

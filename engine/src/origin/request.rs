@@ -33,7 +33,7 @@ pub enum Method {
     Other,
 }
 
-/// Whether the connection persists after the response (RFC 9112, 9.3).
+/// The state of the connection after the response (RFC 9112, 9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
     /// The connection persists, as is the default of HTTP/1.1.
@@ -111,8 +111,7 @@ impl Reader {
         self.end += bytes;
     }
 
-    /// Return the next complete request, or None if more bytes are needed.
-    /// Errors: the reason why the request is refused. The connection must then be closed.
+    /// Return the next complete request, or None if bytes are missing. Errors: why the connection must be closed.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
         if self.pending.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
@@ -150,8 +149,7 @@ fn interpret(parsed: &httparse::Request, length: usize) -> Result<Header, Refusa
         return Err(Refusal::Malformed);
     }
     if fields.transfer_encoding {
-        // Transfer-Encoding together with Content-Length, or in HTTP/1.0, may be an attempt at request smuggling (RFC
-        // 9112, 6.1).
+        // Transfer-Encoding with Content-Length, or in HTTP/1.0, may be request smuggling (RFC 9112, 6.1).
         let contradicts = fields.content_length.is_some() || !is_1_1;
         return Err(if contradicts { Refusal::Malformed } else { Refusal::LengthRequired });
     }

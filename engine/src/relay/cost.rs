@@ -1,5 +1,4 @@
-//! The delay that the relay adds to requests, and the sum of the delays. Each entrance (listening address) can have
-//! another delay.
+//! The delay that the relay adds to the requests of each entrance (listening address), and the sum of the delays.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
@@ -19,8 +18,8 @@ pub struct Cost {
     pub warming: Warming,
 }
 
-/// The delay that simulates cold caches. Each request has a `state` (see [`super::EntrancePlan`]). Caches become cold
-/// when the state changes from one request to the next. The first `requests` requests with the new state are then
+/// The delay that simulates cold caches. Caches become cold when a request has another `state`
+/// ([`super::EntrancePlan`]) than the request before it. The first `requests` requests with the new state are then
 /// delayed by `added_ns` more.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,8 +59,7 @@ pub enum Payers {
     Some {
         share: f64,
     },
-    /// The requests that arrive in the first `lasting_ns` nanoseconds of each period. Periods are `period_ns` long and
-    /// counted on the monotonic clock.
+    /// The requests in the first `lasting_ns` nanoseconds of each period of `period_ns` on the monotonic clock.
     Spells {
         period_ns: u64,
         lasting_ns: u64,
@@ -107,9 +105,8 @@ impl Entrance {
         Entrance { cost, state, warmth, requests, paying, cold, added_ns }
     }
 
-    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop, for two reasons. A
-    /// sleep would end about 50 µs late because of the timer and the scheduler. It would also leave a core idle, whose
-    /// wake-up costs additional time.
+    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop: a sleep would end about
+    /// 50 µs late because of timer and scheduler, and leave a core idle, whose wake-up costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);

@@ -51,8 +51,7 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line of input: the server and the relay's entrances (listening addresses). `seed` determines the random
-/// choice of delayed requests.
+/// The first line of input: server and entrances (listening addresses). `seed` determines which requests are delayed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -61,9 +60,8 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address) of the relay. `state` is a number. The relay simulates caches that fit only one
-/// state at a time: a request finds cold caches if the relay's last request was to an entrance with another `state`
-/// ([`Cost::warming`]).
+/// An entrance (listening address) of the relay. Simulated caches fit one `state`: a request finds cold caches if the
+/// relay's last request was to an entrance with another `state` ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {

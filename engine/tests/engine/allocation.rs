@@ -44,7 +44,6 @@ fn plain_mysql_query_and_write_allocate_nothing() {
     }
 }
 
-/// The test covers answers with a column that a gateway encrypted, and answers without one.
 #[test]
 fn query_with_decryption_allocates_nothing() {
     for algorithm in Algorithm::ALL {

@@ -1,5 +1,4 @@
-//! Tests of decryption in the MySQL client. The test server answers as if the encrypting gateway (subcommand `gateway`)
-//! were in front of it.
+//! Tests of decryption in the MySQL client. The test server answers like a server behind the encrypting gateway.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};

@@ -44,7 +44,6 @@ fn server_that_violates_the_protocol_ends_only_its_session() {
     assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
 }
 
-/// Keys and values in memory must reach neither a core dump nor the swap space.
 #[test]
 fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
@@ -60,8 +59,7 @@ fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each session of a guarded account (an account whose answers are encrypted) has its own key and keeps it in locked
-    // memory.
+    // Each session of a guarded account (one that gets encrypted answers) has its own key in locked memory.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
@@ -135,8 +133,6 @@ fn gateway_refuses_a_server_with_an_untrusted_certificate() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// The test covers a guarded account (an account whose answers are encrypted) and an ordinary one, each with text
-/// queries and prepared statements.
 #[test]
 fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());

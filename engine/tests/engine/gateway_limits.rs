@@ -84,8 +84,7 @@ fn login_that_takes_too_long_is_ended() {
         assert!(error.contains("no answer in time"), "{error}");
         ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a slow machine, a login may time out even before the server's greeting. Such a login must fail with the same
-    // error.
+    // On a slow machine, the login may time out before the server's greeting, which must cause the same error.
     let stream = eventually_greeted(&gateway, ended_in_time);
     ended_in_time(&read_final_error(stream, 1).1);
 }

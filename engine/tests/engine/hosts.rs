@@ -1,7 +1,6 @@
-//! Tests of an engine on one of several hosts that measure together. The engine performs its part of the operations
-//! with its part of the workers, and opens slices (measured windows) at a requested instant. Other tests check that the
-//! engine accepts a plan (the configuration of a run) that is encrypted to its key, and that it runs from a file in
-//! memory.
+//! Tests of an engine on one of several hosts that measure together. The engine performs its part of the operations,
+//! and opens slices (measured windows) at a requested instant. Other tests check that the engine accepts a plan (the
+//! configuration of a run) that is encrypted to its key, and that it runs from a file in memory.
 
 use crate::command_line;
 use crate::support::engine::{Engine, HANG_SECONDS};

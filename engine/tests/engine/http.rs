@@ -155,8 +155,7 @@ fn connection_closed_between_slices_is_not_an_error() {
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // The engine has opened one connection to check the server, and one for each slice. Wait until all of them have
-        // ended.
+        // The engine opened one connection to check the server, and one for each slice. Wait until all have ended.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -354,8 +353,7 @@ fn slice_without_new_handshakes_still_reports_the_tls_version_of_its_connections
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // With one thread, all three workers begin a request before any response arrives. So each worker has a connection
-    // before the second slice.
+    // With one thread, all three workers begin a request, and so connect, before any response arrives.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));
@@ -448,8 +446,7 @@ fn latency_counts_from_the_scheduled_instant() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // A request is due every 10 ms, but the only worker needs at least 40 ms for each. So request n (counted from 0) is
-    // delayed by at least n times 30 ms.
+    // A request is due every 10 ms, but takes the worker 40 ms. So request n (from 0) is at least n times 30 ms late.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);

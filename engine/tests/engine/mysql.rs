@@ -1,5 +1,4 @@
-//! Tests of how MySQL connections are opened: all authentication methods, TLS on the same connection, and servers that
-//! speak other protocols.
+//! Tests of how MySQL connections are opened: authentication, TLS, and servers that speak other protocols.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::mysql::{Mysql, PASSWORD};
@@ -101,8 +100,7 @@ fn server_without_tls_is_reported_as_tls_refused() {
     assert_eq!(failure.class, Class::TlsRefused);
 }
 
-/// An attacker could add plaintext before the TLS handshake. After the handshake the client would take it for data from
-/// the server.
+/// After the TLS handshake, the client would take an attacker's earlier plaintext for data from the server.
 #[test]
 fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (acceptor, ca_file) = secure("mysql-injection", None);
@@ -139,8 +137,7 @@ fn first_reachable_address_is_measured() {
 fn closing_a_connection_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // The client opens two connections: one to check the server, and one that is measured. The server may count the end
-    // of a connection a little later.
+    // The client opens a second connection to check the server. The server may count the end of a connection late.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

@@ -133,8 +133,7 @@ fn invalid_request_gets_an_error_response_and_ends_the_connection() {
         let mut refused = connect(&plain);
         let answer = until_end(&mut refused, request);
         assert_eq!(answer, format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        // An answer on another connection shows that the origin, which has only one thread, has handled all bytes that
-        // the refused client sent.
+        // An answer on another connection shows that the origin's only thread has handled the refused client's bytes.
         expect(&mut connect(&plain), GET, OK);
         assert!(refused.take_error().unwrap().is_none(), "the connection was reset: bytes were left unread");
     }

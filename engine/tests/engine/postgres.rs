@@ -51,8 +51,7 @@ fn server_without_tls_is_reported_as_tls_refused() {
     assert!(failure.detail.ends_with("the server does not offer TLS"), "{failure}");
 }
 
-/// An attacker could add plaintext before the TLS handshake. After the handshake the client would take it for data from
-/// the server (CVE-2021-23222).
+/// After TLS begins, the client would take an attacker's earlier plaintext for the server's data (CVE-2021-23222).
 #[test]
 fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (server, transport) = secure("postgres-injection", None, b"R\0\0\0\x08\0\0\0\0");
@@ -60,7 +59,6 @@ fn plaintext_that_the_server_sends_before_tls_is_refused() {
     assert!(matches!(failure.class, Class::TlsRefused | Class::TlsHandshake), "{failure:?}");
 }
 
-/// With direct TLS, a server that does not negotiate PostgreSQL's protocol by ALPN is refused.
 #[test]
 fn direct_tls_to_a_server_without_alpn_is_refused() {
     let authority = Authority::new();

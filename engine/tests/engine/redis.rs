@@ -1,5 +1,4 @@
-//! Tests of how Redis connections are opened, and of answers that end too early. Other answers to commands are tested
-//! with real servers.
+//! Tests of how Redis connections are opened, and of answers that end too early. Real servers test other answers.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::redis::Redis;

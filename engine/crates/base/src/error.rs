@@ -4,8 +4,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// The class of an error. `docs/ipc.md` lists the names, such as `tls_refused`. Results on disk and reports use the
-/// same names.
+/// The class of an error. Results on disk and reports use the names in `docs/ipc.md`, such as `tls_refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -30,7 +29,6 @@ pub enum Class {
     TlsCertificateName,
     /// The certificate has expired or is not valid yet.
     TlsCertificateExpired,
-    /// The certificate was not issued by a trusted authority.
     TlsCertificateUntrusted,
     /// The handshake failed, for instance because the peers share no cipher suite.
     TlsHandshake,
@@ -58,18 +56,16 @@ pub enum Class {
     Internal,
 }
 
-/// An error of the engine, with the class by which it is counted and a one-line description for people. It never
-/// contains credentials.
+/// An error, with the class by which it is counted and a one-line description. It never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub class: Class,
     pub detail: String,
-    /// The phase (timed part) of the operation that failed, such as `read`. Only the workloads `ycsb` and `tpcc` set
-    /// it.
+    /// The phase (timed part) that failed, such as `read`. Only the workloads `ycsb` and `tpcc` set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that another server must execute the operation, such as MongoDB's primary or the
-    /// owner of a Redis slot. The client must then search for that server again.
+    /// True if another server must execute the operation, such as MongoDB's primary or the owner of a Redis slot. The
+    /// client must then search for this server again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -100,8 +96,7 @@ impl Failure {
         self
     }
 
-    /// Convert the error of a system call on a connection. The class follows from the error number, for example
-    /// `refused` from ECONNREFUSED.
+    /// Convert a system call's error. Its number determines the class: ECONNREFUSED becomes `refused`.
     pub fn from_io(error: &io::Error) -> Self {
         let class = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::CONNREFUSED) => Class::Refused,
@@ -115,8 +110,7 @@ impl Failure {
     }
 
     /// Replace the classes `tls_refused` and `plain_refused` by `closed`. Call this only for a server that has accepted
-    /// the same transport (plain or TLS) before. If such a server ends a connection, it does not refuse the transport:
-    /// it is shutting down.
+    /// the same transport (plain or TLS) before: when it ends a connection, it is shutting down.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),

@@ -101,9 +101,8 @@ fn is_file() -> bool {
     fstat(stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Parse a command from one line of JSON.
-/// Errors: class `plan` (invalid input), with serde's message. The message gives the position in the line. It may quote
-/// a name or a value that serde did not expect.
+/// Parse a command from one line of JSON. Errors: class `plan` (invalid input), with serde's message, which contains
+/// the position in the line and may quote a name or a value that serde did not expect.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }

@@ -1,5 +1,4 @@
-//! Settings of this process (core dumps, the limit of open files, panics, death of the parent), its exit status, and
-//! its peak memory.
+//! Settings of this process (core dumps, open files, panics, death of the parent), its exit status and its peak memory.
 
 use crate::error::{Class, Failure, Result};
 use crate::lines::write_fatal;
@@ -24,16 +23,14 @@ pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
     }
 }
 
-/// Make the kernel kill this process when its parent thread dies. A parent that is killed by SIGKILL has no chance to
-/// end its children itself.
+/// Make the kernel kill this process when its parent thread dies. A parent that gets SIGKILL cannot end its children.
 fn die_with_parent() {
     // A sandbox may forbid prctl. The process then still ends when its standard input ends.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Forbid core dumps, and forbid the user's other processes from reading this process's memory. This protects keys and
-/// decrypted values.
-/// Errors: `internal` if the system refuses.
+/// Forbid core dumps, and forbid the user's other processes from reading this process's memory, which contains keys and
+/// decrypted values. Errors: `internal` if the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
     // The resource limit does not stop dumps that the kernel pipes to a handler. Clearing the dumpable flag stops them.

@@ -28,8 +28,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Return a uniformly distributed number that is at least 0 and below `limit` (Lemire's multiplication; the bias is
-    /// below `limit` / 2^64).
+    /// Return a uniformly distributed number below `limit` (Lemire's multiplication; the bias is below `limit` / 2^64).
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
@@ -38,8 +37,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Return an exponentially distributed number with mean 1. [`Random::fraction`] is below 1, so the logarithm is
-    /// always defined.
+    /// Return an exponentially distributed number with mean 1. [`Random::fraction`] is below 1: the logarithm exists.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.fraction()).ln()
     }
@@ -71,8 +69,7 @@ mod tests {
         let mut counts = [0; 256];
         text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         for (byte, count) in counts.iter().enumerate() {
-            // Each printable byte should occur 1000 times. The bounds are six standard deviations of the binomial
-            // distribution away from 1000.
+            // Each printable byte should occur 1000 times. The bounds are six standard deviations of the count away.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");
         }

@@ -118,13 +118,11 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>
 /// Encryption (`seal`) and decryption (`open`) with one algorithm and key. Both functions append to `out`. On failure
 /// they return None, and the caller must remove the bytes that they have appended.
 pub(super) trait Scheme: Send + Sync {
-    /// Encrypt a value, and append the ciphertext to `out`. The caller has already written the algorithm's number as
-    /// `out[start]`. `count` is the number of values encrypted before with the same key. `associated` is authenticated,
-    /// but not encrypted.
+    /// Encrypt a value, and append the ciphertext to `out`, where the caller has written the algorithm's number as
+    /// `out[start]`. `count` values were encrypted before with the same key. `associated` is only authenticated.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
-    /// Decrypt a value, and append the plaintext to `out`. Return the value's position among all values encrypted with
-    /// the same key.
+    /// Decrypt a value, append the plaintext to `out`, and return the value's [`Position`].
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
@@ -209,8 +207,7 @@ impl<M: Mode> Scheme for WithMac<M> {
         Some(())
     }
 
-    /// Verify the MAC before decryption: otherwise the padding error of a changed value would reveal information about
-    /// the plaintext.
+    /// Verify the MAC before decryption: the padding error of a changed value would reveal a part of the plaintext.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (value, tag) = sealed.split_last_chunk::<TAG>()?;
         let (_number, body) = value.split_first()?;
@@ -243,8 +240,7 @@ impl Mode for Ctr {
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // The high 64 bits of the first counter block are the value's position. The low 64 bits count the blocks within
-        // the value.
+        // The high 64 bits of the first counter block are the value's position. The low 64 bits count its blocks.
         Some(Position::Counted(number(first) >> 64))
     }
 }
@@ -400,8 +396,7 @@ mod tests {
     }
 
     /// Change the first block of `text` so that CBC with `iv` gives the same ciphertext as the original `text` with
-    /// `target_iv`. This is needed because the example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses
-    /// the IV itself (`iv`).
+    /// `target_iv`. The example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

@@ -1,5 +1,4 @@
-//! The envelope: the information that a driver needs to decrypt a column. The gateway sends it after the column's
-//! definition.
+//! The envelope: the information that a driver needs to decrypt a column. It follows the column's definition.
 //!
 //! This module also defines the type of an encrypted column ([`encrypted`]), the data that bind a value to its column
 //! ([`associated_data`]), and a column that a client requires to be encrypted ([`Demand`]).
@@ -11,12 +10,10 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// The first bytes of an envelope (decryption information) in an older version of this format. In that version, values
-/// could be replayed in another session. Such an envelope therefore causes an error that tells the user to update the
-/// gateway.
+/// The first bytes of an envelope (decryption information) in an older format, in which values could be replayed in
+/// another session. Such an envelope causes an error that tells the user to update the gateway.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The size in bytes of the number that identifies a data key within its session. In the envelope this number precedes
-/// the wrapped (encrypted) data key.
+/// The size in bytes of a data key's number, which precedes the wrapped (encrypted) data key in an envelope.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
@@ -108,22 +105,19 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Split a text off the start of the bytes. One byte before the text contains its length. Return the text and the
-/// remaining bytes. Return None if there are too few bytes.
+/// Split `from` into a text, whose length is the first byte, and the rest. Return None if `from` is too short.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
 }
 
-/// Return the type that an encrypted column has instead of its original one: a BLOB with the length of the longest
-/// possible ciphertext.
+/// Return the type that replaces an encrypted column's type: a BLOB with the length of the longest ciphertext.
 pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
 /// Return the associated data with which each value of a column is authenticated. They bind the value to its algorithm,
-/// type, row format (text or binary) and column. For a computed column the names of database, table and column are
-/// empty.
+/// type, row format (text or binary) and column. The names of a computed column are empty.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,
@@ -143,8 +137,7 @@ pub fn associated_data(
     data
 }
 
-/// A column `database.table.column` that a client requires to be encrypted. Its names are compared without regard to
-/// case.
+/// A column `database.table.column` that a client requires to be encrypted. The case of the names is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Demand([String; 3]);

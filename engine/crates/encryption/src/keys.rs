@@ -1,7 +1,6 @@
 //! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm.
 //!
-//! The client gets the data key wrapped (encrypted) with the client's master key. The keys of the algorithms are
-//! derived from the data key.
+//! The client gets the data key wrapped (encrypted) with its master key. All algorithms' keys derive from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};
@@ -72,8 +71,7 @@ pub struct DataKey {
 
 impl DataKey {
     /// Create a random key. Each key of a session must have a higher `number` than the keys before it: clients refuse
-    /// any other number, because it could belong to a replayed answer. Errors: `internal` if the system has no random
-    /// bytes.
+    /// any other number, which could come from a replayed answer. Errors: `internal` if the system has no random bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
         openssl::rand::rand_bytes(&mut **created.key)
@@ -92,9 +90,8 @@ impl DataKey {
         wrapped
     }
 
-    /// Unwrap a data key. The result can decrypt values, but not encrypt them. Errors: `encryption` if the wrapped key
-    /// was changed, or was wrapped with another master key. A wrong session or number causes an error only when a value
-    /// is decrypted.
+    /// Unwrap a data key, which can only decrypt values. Errors: `encryption` if the wrapped key was changed or belongs
+    /// to another master key. A wrong session or number causes an error only when a value is decrypted.
     pub fn unwrap(wrapped: &[u8], master: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
         let result = KwAes128::new((&**master.0).into()).unwrap_key(wrapped, &mut **created.key);
@@ -206,8 +203,7 @@ impl ClientNonce {
     }
 }
 
-/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Because of the salt, answers recorded in one session cannot
-/// be decrypted in another.
+/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Recorded answers cannot be decrypted in another session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSalt([u8; SALT]);
 
@@ -350,8 +346,7 @@ mod tests {
         assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "an unwrapped key only decrypts");
     }
 
-    /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
-    /// of 0x07.
+    /// The expected digest is coreutils' `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes of 0x07.
     #[test]
     fn session_salt_is_the_sha256_of_server_nonce_and_client_nonce() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();

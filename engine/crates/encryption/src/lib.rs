@@ -5,8 +5,7 @@
 //! derived from the session's [`DataKey`] and [`SessionSalt`]. The envelope contains the data key, wrapped with the
 //! client's [`MasterKey`]. Client and server each contribute a part of the salt.
 //!
-//! No error contains a byte of a key or of a value. Encrypting and decrypting values allocates no memory once buffers
-//! have grown.
+//! No error contains a byte of a key or a value. Once buffers have grown, encryption and decryption allocate no memory.
 
 mod algorithm;
 mod envelope;

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The number of keys on each locked page. They are counted here because the system does not count locks: one unlock
-/// undoes all locks of a page.
+/// The number of keys on each locked page. The system does not count locks: one unlock undoes all locks of a page.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. The gateway
@@ -84,8 +83,7 @@ impl Drop for Pages {
             *keys -= 1;
             if *keys == 0 {
                 key_counts.remove(&page);
-                // SAFETY: unlocking does not change the content of memory. munlock only fails for a page that no longer
-                // exists.
+                // SAFETY: unlocking does not change memory, and only fails for a page that no longer exists.
                 let _ = unsafe { rustix::mm::munlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }
@@ -102,8 +100,7 @@ mod tests {
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
-    /// The test runs in a separate process: locking applies to all threads, so keys of other tests would be counted
-    /// too.
+    /// The test runs in a child process: locking applies to all threads, so other tests' keys would be counted too.
     #[test]
     fn memory_pages_stay_locked_while_they_hold_a_key() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {

@@ -1,5 +1,4 @@
-//! The state of a server's answer to one command: the packets that are still to come (MySQL Internals, "Text Protocol"
-//! and "Prepared Statements").
+//! The state of a server's answer to one command (MySQL Internals, "Text Protocol" and "Prepared Statements").
 
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
@@ -26,7 +25,7 @@ pub enum Expected {
     Rows,
 }
 
-/// What a list of column definitions describes.
+/// The kind of a list of column definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     /// The columns of the rows that follow.
@@ -47,8 +46,7 @@ pub enum Kind {
     Definition(DefinitionsOf),
     Eof,
     Row,
-    /// The OK packet that ends the rows if the client announced DEPRECATE_EOF. Without it, the rows end with an EOF
-    /// packet ([`Kind::Eof`]).
+    /// The OK packet that ends the rows if the client announced DEPRECATE_EOF. Otherwise [`Kind::Eof`] ends them.
     EndOfRows,
     Prepared(PreparedPacket),
 }

@@ -15,8 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zeroize::optimization_barrier;
 
-/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit. A buffer grows for
-/// larger packets.
+/// The initial sizes in bytes of the buffers for received data. A buffer grows for commands or answers that do not fit.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
 /// The maximum size in bytes of an empty buffer. A buffer that has grown beyond this size is shrunk once it is empty.
@@ -131,8 +130,7 @@ impl Conversation {
             }
         }
         self.count();
-        // Unsent bytes remain if the client does not read or has closed its connection. Try once to send them, but do
-        // not wait for the client.
+        // Try once to send unsent bytes, but do not wait for a client that does not read or has disconnected.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -305,8 +303,7 @@ async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -
 }
 
 fn erase(bytes: &mut [u8]) {
-    // `fill` is faster than `zeroize`, which writes single bytes. Without the barrier, the compiler could remove the
-    // `fill`.
+    // `fill` is faster than `zeroize`, which writes single bytes. The barrier keeps the compiler from removing it.
     bytes.fill(0);
     optimization_barrier(bytes);
 }

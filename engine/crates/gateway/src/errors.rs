@@ -1,5 +1,4 @@
-//! Packets that the gateway sends to a client: its own errors, and the server's answers without any text that could
-//! quote data.
+//! Packets that the gateway sends to a client: its own errors, and server answers without text that could quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};
@@ -72,7 +71,6 @@ impl ErrPacket {
     }
 }
 
-/// Convert a failure that ends the session.
 impl From<Failure> for ErrPacket {
     fn from(failure: Failure) -> Self {
         Self::new(MALFORMED, format!("the gateway ended this session: {}", failure.detail))
@@ -100,9 +98,8 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of the server's answer to PREPARE. It contains the number that identifies the statement, and
-/// how many columns and parameters the statement has. The number of warnings becomes 0, because it could depend on
-/// data.
+/// Append the first packet of the server's answer to PREPARE (the statement's number, and how many columns and
+/// parameters it has). The number of warnings becomes 0, because it could depend on data.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
@@ -130,9 +127,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
-/// MariaDB and MySQL share the codes up to 1879. Of the higher codes here, 4025, 4031 and 4151 mean different errors on
-/// the two servers, so their texts name both. The others occur on one server only, or mean the same on both. Sources:
-/// sql/share/errmsg-utf8.txt in MariaDB's repository and share/messages_to_clients.txt in MySQL's.
+/// MariaDB and MySQL share the codes up to 1879. For the higher codes with different meanings on the two servers (4025,
+/// 4031 and 4151), the text names both meanings. Sources: sql/share/errmsg-utf8.txt in MariaDB's repository and
+/// share/messages_to_clients.txt in MySQL's.
 ///
 /// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
 /// statement accepts that the client learns this.

@@ -1,5 +1,4 @@
-//! The guard of a session: it lets a guarded account execute only approved statements, and encrypts the server's
-//! answers.
+//! The guard of a session: it checks a guarded account's statements, and encrypts the columns of the server's answers.
 
 use crate::answers::{DefinitionsOf, Kind};
 use crate::counters::Tally;
@@ -25,21 +24,18 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the parameter types that the client sent last were allowed. The server uses them again if an execution
-    /// sends no types.
+    /// True if the parameter types sent last were allowed. The server uses them again for an execution without types.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
 }
 
-/// A parameter of a prepared statement. `kind` is the kind that the approved statement requires, or None if it allows
-/// any kind.
+/// A parameter of a prepared statement. `kind` is the approved kind, or None if the approval allows any kind.
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the most recent value of this parameter was not text (but a number, for example). If so, the client may
-    /// not send a text by SEND_LONG_DATA: MariaDB 10.11 would keep the old type, and use the memory address of the text
-    /// as the value.
+    /// True if the most recent value of this parameter was not text (but a number, for example). SEND_LONG_DATA is then
+    /// refused: MariaDB 10.11 would keep the old type, and use the memory address of the text as the value.
     was_not_text: bool,
 }
 
@@ -72,8 +68,7 @@ impl Guard {
         })
     }
 
-    /// Replace the data key if it has encrypted almost as many values as one key may encrypt. Call this only between
-    /// two commands.
+    /// Replace the data key if it has almost reached its limit of encrypted values. Call this only between commands.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
             self.sealing = self.sealing.renewed(&self.role)?;
@@ -92,8 +87,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Begin a command. `format` is the format of the rows in its answer. `statement` is None if the answer has no
-    /// rows.
+    /// Begin a command. `format` is that of the rows in the answer; `statement` is None if the answer has no rows.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
@@ -116,11 +110,9 @@ impl Guard {
         Ok(prepared.statement.clone())
     }
 
-    /// Process a packet of the server, and append the packet that the client gets instead.
-    ///
-    /// # Errors
-    /// `protocol` if the packet does not fit the approved statement; `encryption` if a value cannot be encrypted. A
-    /// part of the packet may then have been appended.
+    /// Process a packet of the server, and append the packet that the client gets instead. Errors: `protocol` if the
+    /// packet does not fit the approved statement; `encryption` if a value cannot be encrypted. After an error, a part
+    /// of the packet may have been appended.
     pub fn answer(
         &mut self,
         kind: Kind,
@@ -204,8 +196,7 @@ impl Guard {
 }
 
 impl Prepared {
-    /// Return whether the client may send this parameter by SEND_LONG_DATA. It may not if the parameter's most recent
-    /// value was not text.
+    /// Return whether SEND_LONG_DATA is allowed for this parameter: only if its most recent value was text.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
@@ -225,8 +216,7 @@ impl Prepared {
                     let kind = statements::Kind::from_type(number);
                     number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
                 });
-                // Store the types only if the execution is allowed: a refused execution does not reach the server, so
-                // the server keeps the old types.
+                // Store the types only if the execution is allowed: otherwise the server keeps the old types.
                 if self.has_types {
                     for (parameter, number) in
                         self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)
@@ -249,8 +239,7 @@ pub enum Types<'a> {
     Missing,
 }
 
-/// Return the types of `count` parameters. `parameters` are the bytes of COM_STMT_EXECUTE from the bitmap of NULLs to
-/// the end.
+/// Return the types of `count` parameters. `parameters` is COM_STMT_EXECUTE from the bitmap of NULLs to the end.
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,

@@ -53,8 +53,7 @@ impl Learner {
         self.accounts.contains(account)
     }
 
-    /// Write the entry, unless an entry with this key was already written. A write error is printed, and learning goes
-    /// on.
+    /// Write the entry, unless an entry with this key exists. If writing fails, print the error and continue.
     fn write(&self, key: String, entry: &str) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.known.insert(key)
@@ -88,8 +87,7 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
 }
 
 /// Return a key that is equal for all statements that share one entry in the file. Texts that differ only in literals
-/// share an entry, because the entry has a `?` for each literal. The entry of a prepared statement keeps the literals,
-/// so they are part of its key.
+/// share an entry, which has a `?` for each literal. For a prepared statement, entry and key keep the literals.
 fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
@@ -183,8 +181,7 @@ impl Recorder {
         }
     }
 
-    /// End the current statement. If it succeeded, write it to the file. If it was prepared, keep it instead until its
-    /// first execution.
+    /// End the current statement. If it succeeded, write it to the file; keep a prepared one until its first execution.
     pub fn answered(&mut self, succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| succeeded) else { return };
         match self.number {

@@ -39,8 +39,7 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Run the gateway. The first line of standard input is its configuration, a `Plan`. Return the exit code when the
-/// input ends.
+/// Run the gateway until its input ends, and return the exit code. The input begins with the configuration, a `Plan`.
 pub fn run() -> ExitCode {
     process::run(serve)
 }

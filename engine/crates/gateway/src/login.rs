@@ -169,9 +169,8 @@ impl<'a> Response<'a> {
         self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_unambiguous)
     }
 
-    /// Append the login response for the server, without the capabilities in `REMOVED`. If `guarded` (the session may
-    /// send only approved statements), the response keeps only the capabilities in `GUARDED`, and its character set
-    /// becomes utf8mb4.
+    /// Append the login response for the server, without the capabilities in `REMOVED`. A `guarded` session (which may
+    /// send only approved statements) keeps only the capabilities in `GUARDED`, and its character set becomes utf8mb4.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }

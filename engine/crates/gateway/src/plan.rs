@@ -47,13 +47,11 @@ pub struct LearnPlan {
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. The limits from `connections` to `login_seconds` apply to all connections, and
-/// `catalogue_seconds` applies to the listener as a whole. The other limits apply only to sessions whose commands the
-/// gateway checks.
+/// The limits of one listener. The first limits, up to `login_seconds`, apply to all connections, `catalogue_seconds`
+/// to the listener as a whole, and the remaining limits to sessions whose commands the gateway checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The maximum number of simultaneous connections.
     pub connections: usize,
     /// The maximum number of simultaneous connections from one IPv4 address or one IPv6 /64 network.
     pub connections_an_address: usize,

@@ -22,19 +22,16 @@ use zeroize::Zeroizing;
 /// and write access to a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
-/// The minimum number of consecutive hexadecimal digits that could be a key. An error message does not quote a text
-/// that contains so many.
+/// The minimum number of consecutive hexadecimal digits that an error message does not quote: they could be a key.
 const MIN_KEY_DIGITS: usize = 16;
 
 /// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The default algorithm: for rules that name no algorithm, and for encrypted result columns that match no rule,
-    /// such as expressions.
+    /// The algorithm for rules that name none, and for encrypted result columns without a rule, such as expressions.
     pub algorithm: Algorithm,
     pub unknown_clients: UnknownClients,
-    /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
-    /// protected.
+    /// The account with which the gateway reads the list of the server's columns. None only if no column is protected.
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
@@ -78,7 +75,7 @@ pub type Names = [String; 3];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     pub names: Names,
-    /// Whether the server generates the values of this column for new rows, by AUTO_INCREMENT or a sequence.
+    /// True if the server generates the values of this column for new rows, by AUTO_INCREMENT or a sequence.
     pub is_generated: bool,
 }
 
@@ -91,7 +88,7 @@ pub struct Catalogue {
     pub protected: Vec<Names>,
     /// The names of views and of other relations that are not base tables, in lower case.
     pub views: HashSet<String>,
-    /// Whether the server generates the values of a protected column. The gateway then hides the generated id, which
+    /// True if the server generates the values of a protected column. The gateway then hides the generated id, which
     /// the server would return with each new row.
     pub hides_ids: bool,
 }
@@ -104,10 +101,8 @@ impl Catalogue {
 }
 
 impl Rules {
-    /// Read the rules file, and the file of statements that it names.
-    ///
-    /// # Errors
-    /// Class `plan` (invalid configuration), with a message on one line that names the file and the line number.
+    /// Read the rules file, and the file of statements that it names. Errors: class `plan` (invalid configuration),
+    /// with a message on one line that names the file and the line number.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path, DENIED_FOR_KEYS).map_err(|message| refusal(path, message))?;
         let (mut rules, file) = Self::parse(&text).map_err(|error| refusal(path, error.message(&text)))?;
@@ -121,7 +116,6 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Parse rules. Panic if the rules are not valid.
     #[cfg(test)]
     pub fn parse_valid(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|error| panic!("{}", error.message)).0
@@ -228,8 +222,7 @@ impl Rules {
         self.catalogue = catalogue.into();
     }
 
-    /// Return a message about the first column rule that matches no column of a base table. Return None if all rules
-    /// match.
+    /// Return a message about the first rule that matches no column of a base table, or None if all rules match.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches_one =
             |rule: &&ColumnRule| columns.iter().any(|column| rule.matches(column.names.each_ref().map(String::as_str)));
@@ -318,15 +311,12 @@ struct StatementsFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// The gateway refuses the client's login.
     #[default]
     Refuse,
-    /// The gateway accepts the client, and sends ciphertext to it.
     Ciphertext,
 }
 
-/// The role of accounts that have no entry in the rules. The role `ciphertext` is not possible here, because it needs a
-/// master key for each account.
+/// The role of accounts without an entry in the rules. It cannot be `ciphertext`, which needs a master key per account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DefaultRole {
@@ -400,8 +390,7 @@ fn refusal(path: &Path, message: String) -> Failure {
 }
 
 /// Read a file. Refuse it if users other than its owner have any of the permissions in `denied`. The check uses the
-/// opened file, so replacing the file after the check has no effect. The text may contain keys, so its memory is erased
-/// when it is dropped.
+/// opened file, so replacing the file later has no effect. The text may contain keys, so it is erased when dropped.
 fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
@@ -417,8 +406,7 @@ fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>,
     Ok(text)
 }
 
-/// Parse TOML. Error messages do not quote the text, because it may contain keys. The parser would quote it, unless the
-/// text is first parsed into a table.
+/// Parse TOML. The text is first parsed into a table: otherwise the parser's errors would quote it, including any keys.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table.and_then(F::deserialize).map_err(|error| RulesError {
@@ -427,10 +415,7 @@ fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     })
 }
 
-/// Parse a TOML file of approved statements, each in a table `[[statements]]`.
-///
-/// # Errors
-/// The error message, which contains the line number.
+/// Parse a TOML file of approved statements, each in a table `[[statements]]`. Errors: a message with the line number.
 pub fn parse_approvals(text: &str) -> std::result::Result<Vec<Spanned<Approval>>, String> {
     parse::<StatementsFile>(text).map(|file| file.statements).map_err(|error| error.message(text))
 }

@@ -22,8 +22,7 @@ const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
 
-/// The encryption of one session's result sets. It holds the session's data key, and caches how to encrypt the columns
-/// that have already occurred.
+/// The encryption of one session's result sets, with the data key and a cache of how to encrypt each column.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
@@ -48,7 +47,7 @@ pub struct Column {
     seal: Option<Seal>,
 }
 
-/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
+/// The data to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,
@@ -86,8 +85,7 @@ impl Sealing {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < MIN_VALUES_LEFT)
     }
 
-    /// Return the column that the server defines in `payload`, with its new definition and encryption. The column comes
-    /// from the cache if possible.
+    /// Return the column that the server defines in `payload`, from the cache if possible.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -147,10 +145,8 @@ impl Sealing {
     }
 
     /// Append a row, encrypting the values of encrypted columns. `columns` are all columns of the row, in order.
-    ///
-    /// # Errors
-    /// `protocol` if the row is malformed; `encryption` if a value cannot be encrypted. A part of the row may then have
-    /// been appended.
+    /// Errors: `protocol` if the row is malformed; `encryption` if a value cannot be encrypted. After an error, a part
+    /// of the row may have been appended.
     pub fn append_row(
         &mut self,
         payload: &[u8],

@@ -30,8 +30,7 @@ const MOST_STEPS: u8 = 16;
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
 /// The maximum number of bytes of a command that contains no statement and no parameters.
 const LONGEST_COMMAND: usize = 1 << 16;
-/// The number of bytes before the parameters in COM_STMT_EXECUTE: command code, statement number, flags and iteration
-/// count.
+/// The number of bytes before the parameters in COM_STMT_EXECUTE: command code, statement number, flags, iterations.
 const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 const NO_CURSOR: u8 = 0;
 const KNOWN_COMMANDS: [u8; 17] = [
@@ -65,8 +64,7 @@ const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this cl
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 const OTHER_ACCOUNT: &str = "the gateway cannot change the account of a session: connect again";
 
-/// The state that all sessions of a listener share. The rules (protected columns, roles and approved statements) may be
-/// replaced at any time.
+/// The state that all sessions of a listener share. Its rules (protected columns, roles, statements) may be replaced.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
@@ -74,8 +72,7 @@ pub struct Shared {
     /// rules only if the number has changed.
     generation: AtomicU64,
     pub limits: Limits,
-    /// The writer of learned statements (statements recorded so that a person can approve them). None if no account's
-    /// statements are learned.
+    /// The writer of statements that the gateway records for approval. None if no account is in learning mode.
     pub learner: Option<Learner>,
 }
 
@@ -128,7 +125,7 @@ pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
     generation: u64,
-    /// Whether both connections use TLS.
+    /// True if both connections use TLS.
     tls: bool,
     phase: Phase,
     greeting: Option<Greeting>,
@@ -137,23 +134,20 @@ pub struct Session {
     salt: Option<SessionSalt>,
     mode: Mode,
     pinning: Pinning,
-    /// The part of the current answer that the server sends next.
     expected: Expected,
     /// The sequence number of the next packet, whichever side sends it.
     sequence: u8,
     without_eof: bool,
     is_resetting: bool,
     commands: u64,
-    /// The number of bytes of a refused command that are still to come, and the error to send after them. None if no
-    /// command is being refused.
+    /// The number of bytes left of a refused command, and the error to send after them. None if no command is refused.
     skipped: Option<(usize, ErrPacket)>,
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
     /// the current one. Used only in open sessions, whose bytes pass unchanged.
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
-    /// The database that becomes current if the current command succeeds (`USE shop`). None if the command changes no
-    /// database.
+    /// The database that becomes current if the current command, such as `USE shop`, succeeds. None if it changes none.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -178,8 +172,7 @@ enum Phase {
     Over,
 }
 
-/// Whether the session's account may send any statement (`Unguarded`), may send only approved statements (`Guard`), or
-/// is in learning mode (`Learn`).
+/// The statements that a session may send: any (`Unguarded`), approved ones (`Guard`), or ones to record (`Learn`).
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
@@ -189,8 +182,7 @@ enum Mode {
 }
 
 /// The state of setting and checking ("pinning") a session's settings: the character set, and an SQL mode under which
-/// the server parses statements as the gateway does. Without pinning, `init_connect` or the server's configuration
-/// would determine these settings.
+/// the server parses statements as the gateway does. Otherwise `init_connect` or the server could determine them.
 ///
 /// The gateway sends the commands of [`PINNING`] together, and does not pass on their answers. The client gets the OK
 /// for its login only after the settings have been read back and checked.
@@ -198,8 +190,7 @@ enum Mode {
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has answered that it applied the settings. If so, the server's next answer contains the
-    /// settings as read back.
+    /// True if the server has confirmed the settings. The server's next answer then contains them as read back.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
@@ -293,8 +284,7 @@ impl Session {
         }
     }
 
-    /// Return whether the session can process the client's bytes now. While the server answers, the client's bytes
-    /// wait.
+    /// Return whether the client's bytes can be processed now. They wait while the server answers.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -372,8 +362,7 @@ impl Session {
         self.fail(&error, to_client);
     }
 
-    /// Process bytes from the client, and append the resulting bytes for the server and the client. Return the number
-    /// of processed bytes.
+    /// Process bytes from the client. Append bytes for the server and the client. Return the number of processed bytes.
     pub fn from_client(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> usize {
         let mut processed = 0;
         while self.listens_to_client() && processed < input.len() {
@@ -392,8 +381,7 @@ impl Session {
         if self.phase == Phase::Over { input.len() } else { processed }
     }
 
-    /// Process bytes from the server, and append the resulting bytes for the client and the server. Return the number
-    /// of processed bytes.
+    /// Process bytes from the server. Append bytes for the client and the server. Return the number of processed bytes.
     pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> usize {
         let mut processed = 0;
         while self.phase != Phase::Over {
@@ -529,8 +517,7 @@ impl Session {
     fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
         let is_error = payload.first() == Some(&ERR);
-        // A server that ends a session on its own sends its error with an unexpected sequence number, so errors may
-        // have any sequence number.
+        // An error may have any sequence number, because a server may end a session on its own at any time.
         if sequence != self.sequence && !is_error {
             return Err(Failure::protocol("the server's packet is out of sequence").into());
         }
@@ -569,8 +556,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to set and check ("pin") the session's settings. `packet` is the server's OK. The client gets it only once
-    /// the settings are confirmed.
+    /// Begin to set and check ("pin") the session's settings. The client gets `packet`, the server's OK, afterwards.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -711,8 +697,7 @@ impl Session {
         }
     }
 
-    /// Process a command once it is complete. Return the number of processed bytes, which is 0 for an incomplete
-    /// command.
+    /// Process a command once it is complete. Return the number of processed bytes, 0 for an incomplete command.
     fn command(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> OrError<usize> {
         if let Some((left, error)) = self.skipped.take() {
             let available = left.min(input.len());
@@ -741,8 +726,7 @@ impl Session {
         if length > header_size + limit || length == TOO_LONG {
             let error = ErrPacket::too_large(description, limit);
             // In two cases the session cannot continue. SEND_LONG_DATA has no answer, so the client would take an error
-            // packet for the answer to its next command. A command of 16 MB continues in further packets, which the
-            // gateway cannot skip.
+            // for the answer to its next command. A command of 16 MB continues in packets that the gateway cannot skip.
             if command == STMT_SEND_LONG_DATA || length == TOO_LONG {
                 return Err(error);
             }

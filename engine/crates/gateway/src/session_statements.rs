@@ -3,13 +3,11 @@
 
 use crate::statements::{Kind, Reading, Statement};
 
-/// The SQL modes that a client may set. No mode in this list changes how servers parse a text. Some servers do not know
-/// all of these modes.
+/// The SQL modes that a client may set. None of them changes how servers parse a text. Some servers lack some of them.
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// The variables that a client may query, because drivers do so. No value of these variables depends on the rows of
-/// tables.
+/// The variables that a client may query, because drivers do so. Their values do not depend on the rows of tables.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -20,8 +18,7 @@ const UNCHANGED: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|STA
     SELECT CONNECTION_ID()";
 const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL READ COMMITTED|\
     ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
-/// The statement sent instead of SHOW WARNINGS and SHOW ERRORS. A server's warnings may quote data, so the client gets
-/// an empty result.
+/// The statement sent instead of SHOW WARNINGS and SHOW ERRORS, with an empty result: warnings may quote data.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
 /// A statement without effect. It is sent instead of a change of a setting that already has the required value.
 const NOTHING: &str = "DO 0";
@@ -29,8 +26,7 @@ const NOTHING: &str = "DO 0";
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 const LONGEST_NAME: usize = 64;
 
-/// Return the allowed statements with a fixed text, such as `COMMIT`, each with the text that the gateway sends
-/// instead.
+/// Return the allowed statements with a fixed text, such as `COMMIT`, and the text that the gateway sends for each.
 pub fn fixed() -> Vec<(String, String)> {
     let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
     let unchanged = UNCHANGED.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
@@ -68,9 +64,8 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes. Return None if the name is not valid. The gateway converts
-/// unquoted tokens to lower case. On a server that distinguishes case, clients must therefore quote a name with capital
-/// letters.
+/// Return the name of a database without its quotes, or None if the name is not valid. The gateway converts unquoted
+/// tokens to lower case. On a server that distinguishes case, clients must quote a name with capital letters.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -116,8 +111,7 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of the
-/// settings is not allowed.
+/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one is refused.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();

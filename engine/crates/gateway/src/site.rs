@@ -1,6 +1,5 @@
-//! The listeners, their rules, and the limits of their connections. The gateway logs in to the server with the account
-//! in `[check]` of the rules, and reads which columns the base tables have. It checks that each rule for columns
-//! matches one of these columns.
+//! The listeners, their rules, and the limits of their connections. The gateway reads the columns of the server's base
+//! tables with the account in `[check]` of the rules, and checks that each rule for columns matches one of them.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -41,8 +40,7 @@ const NETWORK: u32 = 64;
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// Allows only one reload at a time. A signal and a command may arrive together, and the rules read last must be
-    /// the ones in use.
+    /// Allows one reload at a time. A signal and a command may arrive together, and the rules read last must be in use.
     reloading: Mutex<()>,
 }
 
@@ -86,8 +84,7 @@ impl Gateway {
         self.listeners.counters()
     }
 
-    /// Read the rules of all listeners again. Return for each listener None if its new rules are in use, or the reason
-    /// why the old rules remain.
+    /// Read all rules again. Return for each listener None if its new rules are in use, or why the old rules remain.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.listeners_and_sites()
@@ -166,8 +163,7 @@ fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> std::res
 
 type Columns = (Vec<ColumnFacts>, Vec<String>);
 
-/// Query the columns and views on a separate runtime, because the listeners' threads have not started or are serving
-/// clients.
+/// Query the columns and views on a separate runtime, because the listeners' threads are busy or not started.
 fn query(server: Address, transport: Transport, username: String, password: Secret) -> Result<Columns> {
     let mut executor = Executor::new()?;
     let reactor = executor.reactor().clone();
@@ -272,8 +268,7 @@ impl Drop for Place {
     }
 }
 
-/// Return the address under which a connection is counted: the IPv4 address itself, or the /64 network of an IPv6
-/// address.
+/// Return the address under which a connection is counted: the IPv4 address, or the /64 network of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),

@@ -1,5 +1,4 @@
-//! Approved statements. The gateway parses a client's text, finds the approved statement that it matches, and builds
-//! the text for the server.
+//! Approved statements: parsing a client's text, finding the approved statement, and building the text for the server.
 //!
 //! The server never gets a client's text. It gets the approved text, with the client's values encoded again by the
 //! gateway. If the gateway parses a text wrongly, the text can therefore match another approved statement or change a
@@ -49,8 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Return the kind of a parameter with this `MYSQL_TYPE_…`. Return None for NULL and for types that the gateway
-    /// does not allow.
+    /// Return the kind of a parameter with this `MYSQL_TYPE_…`. Return None for NULL and for forbidden types.
     pub fn from_type(number: u8) -> Option<Self> {
         match number {
             0x00..=0x05 | 0x08 | 0x09 | 0x0D | 0xF6 => Some(Kind::Number),
@@ -67,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Whether one result column (output) of an approved statement is encrypted or sent unchanged, as its approval says.
+/// The decision of an approval about one result column (output): to encrypt the column or to send it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -76,7 +74,7 @@ pub enum Verdict {
     Plain,
 }
 
-/// Which of the result columns (outputs) of an approved statement are encrypted, as its approval says.
+/// The decision of an approval about the result columns (outputs) of its statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
     /// One verdict for each column of the answer. An answer with another number of columns ends the session.
@@ -88,8 +86,7 @@ pub enum Outputs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains this construct (such as "a second statement after ';'"), which servers could parse differently
-    /// from the gateway.
+    /// Servers could parse this construct (such as "a second statement after ';'") differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -127,8 +124,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parse a text. With `has_parameters`, question marks are values. Without it, a text with a question mark is
-    /// refused.
+    /// Parse a text. Question marks are values with `has_parameters`, and are refused without it.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
@@ -219,8 +215,7 @@ impl Drop for Reading {
 enum Previous {
     /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// The next token begins an expression after ORDER BY or GROUP BY. There, a number would refer to a result column
-    /// (`ORDER BY 2`).
+    /// An expression after ORDER BY or GROUP BY follows. A number in it would name a result column (`ORDER BY 2`).
     List,
     Closed,
 }
@@ -294,8 +289,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the token from `start` to the current position. `shape` is the token's form in the normalised statement,
-    /// which may differ from the text.
+    /// Record the token from `start` to the current position. `shape` is the token's form in the normalised statement.
     fn token(&mut self, start: usize, shape: &[u8]) {
         if !self.reading.shape.is_empty() {
             self.reading.shape.push(SEPARATOR);
@@ -395,8 +389,7 @@ impl Scanner<'_> {
         self.value(Kind::Number, start, written)
     }
 
-    /// Scan a text in single or double quotes, as servers parse it without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Pass
-    /// each decoded byte to `append`.
+    /// Scan a quoted text as servers do without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Pass decoded bytes to `append`.
     fn content(&mut self, append: fn(&mut Vec<u8>, u8)) -> Scanned {
         let quote = self.text[self.at];
         self.at += 1;
@@ -575,8 +568,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }
 
-/// Append a byte of a string literal, escaped as the gateway always sends it: quotes and backslashes are doubled, NUL
-/// becomes `\0`.
+/// Append a byte of a string literal as the gateway sends it: quotes and backslashes are doubled, NUL becomes `\0`.
 fn append_quoted(out: &mut Vec<u8>, byte: u8) {
     match byte {
         b'\'' => out.extend_from_slice(b"''"),
@@ -607,11 +599,10 @@ pub struct Statement {
     places: Vec<Place>,
     database: Option<Box<[u8]>>,
     pub outputs: Outputs,
-    /// Whether the answer may contain the id that the server generated for a new row.
+    /// True if the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
     /// The database that becomes current with this statement (`USE shop`). None if the statement changes no database.
     pub uses: Option<Vec<u8>>,
-    /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,
 }
 
@@ -629,7 +620,6 @@ pub struct Approval {
 }
 
 impl Statement {
-    /// Create the approved statement from an approval and its parsed text.
     fn approved(approval: &Approval, reading: &Reading) -> Result<Self, String> {
         let first = reading.shape_tokens().next().unwrap_or_default();
         if !FIRST_WORDS.iter().any(|word| word.as_bytes() == first) {
@@ -737,8 +727,7 @@ fn places(reading: &Reading) -> Vec<Place> {
     reading.values.iter().map(place).collect()
 }
 
-/// The approved statements of a rules file, and the gateway's own statements about the session, by their normalised
-/// form (shape).
+/// The approved statements of a rules file, and the statements about the session, by their normalised form (shape).
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
@@ -759,8 +748,7 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Add an approved statement. Errors: the reason why the statement cannot be approved, or that it was already
-    /// added.
+    /// Add an approved statement. Errors: why the statement cannot be approved, or that it was already added.
     pub fn add(&mut self, approval: &Approval) -> Result<(), String> {
         let mut reading = Reading::default();
         reading.read(approval.text.as_bytes(), true).map_err(|refusal| match refusal {
@@ -780,8 +768,7 @@ impl Statements {
             return Err("the same statement appears twice".into());
         }
         same_shape.push(statement.into());
-        // The first statement that matches is used, so sort those with more literals first, and then those for a single
-        // database.
+        // The first match is used, so put statements with more literals first, then those for a single database.
         same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
@@ -830,8 +817,7 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether these rules still approve `statement`, which was found under earlier rules, with the same
-    /// encrypted result columns.
+    /// Return whether these rules still approve `statement` of earlier rules, with the same encrypted result columns.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

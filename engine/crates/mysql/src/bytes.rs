@@ -3,8 +3,7 @@
 
 use base::error::{Failure, Result};
 
-/// The first byte of a length-encoded integer, if the integer follows in 2, 3 or 8 bytes. A smaller first byte is the
-/// integer itself.
+/// The first byte of a length-encoded integer of 2, 3 or 8 more bytes. A smaller first byte is the integer itself.
 const TWO_FOLLOW: u8 = 0xFC;
 const THREE_FOLLOW: u8 = 0xFD;
 const EIGHT_FOLLOW: u8 = 0xFE;
@@ -32,8 +31,7 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// Read `count` bytes. Errors: `protocol` if fewer bytes are left. The other methods that return a `Result` have
-    /// this error too.
+    /// Read `count` bytes. Errors of this and all other methods with a `Result`: `protocol` if fewer bytes are left.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;

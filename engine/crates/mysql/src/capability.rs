@@ -15,8 +15,7 @@ pub const PLUGIN_AUTH: u32 = 1 << 19;
 pub const CONNECT_ATTRIBUTES: u32 = 1 << 20;
 pub const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
 pub const SESSION_TRACK: u32 = 1 << 23;
-/// `CLIENT_DEPRECATE_EOF`: in a result set, no EOF packet follows the column definitions, and an OK packet ends the
-/// rows.
+/// `CLIENT_DEPRECATE_EOF`: no EOF packet follows column definitions, and an OK packet ends the rows of a result set.
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const OPTIONAL_RESULTSET_METADATA: u32 = 1 << 25;
 pub const ZSTD: u32 = 1 << 26;

@@ -1,5 +1,4 @@
-//! The definition of a column (MySQL Internals, "Protocol::ColumnDefinition41"), and the encoding of the column's
-//! values in a row.
+//! The definition of a column (MySQL Internals, "Protocol::ColumnDefinition41"), and the encoding of values in a row.
 
 use crate::bytes::{NULL, Reader, append_text};
 use base::error::{Failure, Result};
@@ -45,8 +44,7 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// Return the BLOB type that replaces this type when the column is encrypted. `longest` is the maximum length of a
-    /// ciphertext in bytes.
+    /// Return the BLOB type that replaces this type after encryption. `longest` is the longest ciphertext in bytes.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -71,8 +69,7 @@ pub struct Definition<'a> {
 }
 
 const FILLER: usize = 2;
-/// In a definition, six strings (`NAMES`) precede the type. In the type, six bytes (`KIND`) precede the number
-/// `MYSQL_TYPE_…`.
+/// A definition has six strings (`NAMES`) before the type, and the type six bytes (`KIND`) before `MYSQL_TYPE_…`.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -115,8 +112,7 @@ impl<'a> Definition<'a> {
         [self.original[0], self.table, self.name]
     }
 
-    /// Return the column's name for messages, on one line, such as `column tpcc.customer.c_last`. A computed column has
-    /// only its alias.
+    /// Return the column's name for messages, such as `column tpcc.customer.c_last`, or the alias of a computed column.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
@@ -155,8 +151,8 @@ impl BinaryForm {
         })
     }
 
-    /// Return the encoding of a type's values. For types that cannot occur in a row, [`BinaryForm::from_kind`] returns
-    /// None. This function returns an encoding of zero bytes for `MYSQL_TYPE_NULL`, and that of strings for the others.
+    /// Return the encoding of a type's values. For a type that cannot occur in a row, return an encoding of zero bytes
+    /// if it is `MYSQL_TYPE_NULL`, and the encoding of strings otherwise.
     pub fn from_any_kind(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::from_kind(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })

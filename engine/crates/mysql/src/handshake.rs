@@ -65,9 +65,8 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
-    /// Return the first 20 bytes of the greeting's nonce. The keys of column encryption are derived from these bytes,
-    /// even if the server sends another nonce later, for another authentication plugin. Errors: `protocol` if the nonce
-    /// is too short.
+    /// Return the first 20 bytes of the greeting's nonce, from which the keys of column encryption are derived, even if
+    /// the server sends another nonce later for another plugin. Errors: `protocol` if the nonce is too short.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
         self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the nonce in the server's greeting is too short"))
     }
@@ -76,8 +75,7 @@ impl Greeting {
         self.capabilities & TLS != 0
     }
 
-    /// Return whether the server sends no EOF packet after column definitions and after rows, because both server and
-    /// client support DEPRECATE_EOF.
+    /// Return whether no EOF packet follows column definitions and rows: both server and client support DEPRECATE_EOF.
     pub fn is_without_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
     }
@@ -102,7 +100,7 @@ pub struct Response<'a> {
     pub username: &'a [u8],
     pub database: &'a [u8],
     pub plugin: &'a [u8],
-    /// The first authentication data. The authentication plugin computes it from password and nonce.
+    /// The data that authenticates the user, which the authentication plugin computes from password and nonce.
     pub proof: &'a [u8],
     /// The connection attributes: each name is followed by its value.
     pub attributes: &'a [&'a [u8]],

@@ -1,5 +1,4 @@
-//! Packets (MySQL Internals, "MySQL Packets"): their header, and the answers that consist of a single packet (OK, EOF
-//! and ERR).
+//! Packets (MySQL Internals, "MySQL Packets"): their header, and the single-packet answers OK, EOF and ERR.
 
 use crate::bytes::Reader;
 use base::error::{Class, Failure, Result};
@@ -33,8 +32,7 @@ pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
 }
 
-/// Return the same as [`split_header`], and refuse payloads that continue in the next packet. Errors: `protocol` for
-/// such a payload.
+/// Return the same as [`split_header`]. Errors: `protocol` for a payload that continues in the next packet.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
         Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more is not supported")),
@@ -130,8 +128,7 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     Ok(ok.changed)
 }
 
-/// Check that no further result follows. `packet` is the last packet of a result set. Errors: `protocol` if it
-/// announces another result.
+/// Check that no result follows the result set that `packet` ends. Errors: `protocol` if it announces another one.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
     let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
     no_more_results(status)

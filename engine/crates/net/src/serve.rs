@@ -1,7 +1,7 @@
 //! Servers: a program runs one [`Server`] for each listening address, on several threads.
 //!
-//! Each thread has its own executor. For each address, it has its own socket, counters and clone of the [`Server`]. The
-//! threads share no state except what these clones share.
+//! Each thread has its own executor, and for each address its own socket, counters and clone of the [`Server`]. The
+//! threads share only what these clones share.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -74,8 +74,7 @@ pub struct Listeners<C> {
 
 impl<C: Counters> Listeners<C> {
     /// Listen on all addresses, then start threads called `name` that serve connections until the process ends. Port 0
-    /// selects a free port.
-    /// Errors: class `plan` (invalid configuration) if an address cannot be used.
+    /// selects a free port. Errors: class `plan` (invalid configuration) if an address cannot be used.
     pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();
@@ -118,8 +117,7 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after `accept` fails for lack of file descriptors or memory. Connections that end during
-/// the pause free some.
+/// The pause in nanoseconds after `accept` fails for lack of descriptors or memory, which ending connections free.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.
@@ -163,9 +161,8 @@ impl<S: Server> Listener<S> {
 
 /// The flags of all sockets, both listening and accepted ones.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// The maximum number of established connections that wait to be accepted. With a lower maximum, the kernel would drop
-/// the SYN packets of some clients when many clients connect at once. The kernel's default limit, `net.core.somaxconn`,
-/// is 4096 as well.
+/// The maximum number of established connections that wait to be accepted: the kernel's default `net.core.somaxconn`.
+/// With fewer, the kernel would drop SYN packets when many clients connect at once.
 const BACKLOG: i32 = 4096;
 
 /// Open listening sockets for an address, one for each thread. The kernel distributes new connections among them.
@@ -176,9 +173,8 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT, binding would succeed even if another program of this user already used the port. So bind
-        // a socket without SO_REUSEPORT first. This fails if the port is in use, and selects a free port if port 0 was
-        // requested.
+        // With SO_REUSEPORT, binding would succeed even if another program of this user used the port. So first bind a
+        // socket without SO_REUSEPORT, which fails if the port is in use, and selects a free port for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

@@ -1,5 +1,4 @@
-//! The transport settings of an arm (one variant of the experiment), as the plan (the configuration of a run) contains
-//! them.
+//! The transport settings of an arm (one variant of the experiment) in the plan (the configuration of a run).
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -83,16 +82,14 @@ impl TryFrom<u32> for SecurityLevel {
 /// The only TLS version that a client offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
-    /// TLS 1.2 (RFC 5246).
     #[serde(rename = "1.2")]
     V1_2,
-    /// TLS 1.3 (RFC 8446).
     #[serde(rename = "1.3")]
     V1_3,
 }
 
-/// The verification of the server's certificate: `full` checks the certificate's chain and name, `ca-only` only its
-/// chain, and `none` nothing.
+/// The verification of the server's certificate: chain and name (`full`), only the chain (`ca-only`), or nothing
+/// (`none`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

@@ -1,13 +1,11 @@
-//! The record that one thread makes of a slice (a measured window): times, errors by class and phase, counts by name,
-//! and evidence of the connections.
+//! One thread's record of a slice (a measured window): times, errors by class and phase, counts by name, and evidence.
 
 use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice (a measured window). All workers of a thread write into one log. After the slice, the logs of all
-/// threads are merged.
+/// The log of a slice (a measured window), written by all workers of a thread. Then all threads' logs are merged.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -15,11 +13,9 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The start of the first operation, successful or not, in nanoseconds of the monotonic clock. None if no operation
-    /// has begun.
+    /// The start of the first operation (even a failed one) in nanoseconds of the monotonic clock. None if none began.
     pub first_began: Option<u64>,
-    /// The end of the last operation, successful or not, in nanoseconds of the monotonic clock. 0 if no operation has
-    /// ended.
+    /// The end of the last operation (even a failed one) in nanoseconds of the monotonic clock. 0 if none ended.
     pub last_end: u64,
 }
 
@@ -42,8 +38,7 @@ impl SliceLog {
         self.errors.count(failure);
     }
 
-    /// Add another thread's log to this one, and empty the other log for the next slice. The memory of the other log
-    /// stays allocated.
+    /// Add another thread's log to this one, and empty the other log, whose memory stays allocated.
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));
@@ -158,8 +153,7 @@ impl Serialize for Counts {
     }
 }
 
-/// The counts of one worker while it measures, as plain integers. When the worker ends, [`Tally::add_to`] adds them to
-/// the named [`Counts`].
+/// The counts of one worker as plain integers. When the worker ends, [`Tally::add_to`] adds them to named [`Counts`].
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }

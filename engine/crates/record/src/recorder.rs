@@ -23,8 +23,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct PhaseRecord {
     totals: Totals,
-    /// The histogram of the phase. It is allocated when the phase first occurs, because each histogram takes a quarter
-    /// of a megabyte.
+    /// The phase's histogram, allocated when the phase first occurs, because it takes a quarter of a megabyte.
     histogram: Option<Histogram<u64>>,
 }
 

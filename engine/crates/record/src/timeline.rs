@@ -1,14 +1,12 @@
 //! The phases of one operation. A phase begins with the time stamp that ended the phase before, so the phases add up to
-//! the operation's time exactly. Only the timelines of successful operations are recorded, because a failed operation
-//! has only its first phases.
+//! the operation's time. Failed operations, which have only their first phases, are not recorded.
 
 use base::clock;
 use std::ops::{AddAssign, Sub};
 
 macro_rules! phases {
     ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
-        /// The phases of an operation, in the order in which they occur. `Connect` and the variants after it are totals
-        /// of other phases.
+        /// The phases of an operation, in order. `Connect` and the variants after it are totals of other phases.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Phase {
@@ -29,8 +27,7 @@ macro_rules! phases {
 }
 
 phases! {
-    /// The time from the scheduled instant of an operation to its start. It exists only if the workload has a pace (a
-    /// fixed rate of operations).
+    /// The time from an operation's scheduled instant to its start. Only workloads with a pace (a fixed rate) have it.
     Delay = "delay",
     /// Resolution of the host name; absent if the host is an IP address.
     Resolve = "resolve",
@@ -56,8 +53,7 @@ phases! {
     StockLevel = "stock_level",
     /// The total of the phases from `Tcp` to `Auth`.
     Connect = "connect",
-    /// The total of `Delay` and the phases from `Tcp` to `Auth`. It exists only if the workload has a pace (a fixed
-    /// rate of operations).
+    /// The total of `Delay` and the phases from `Tcp` to `Auth`. Only workloads with a pace (a fixed rate) have it.
     ScheduledConnect = "scheduled_connect",
     /// The total of the phases from `Tcp` to `FirstOperation`.
     ConnectAndFirstOperation = "connect_and_first_operation",
@@ -160,8 +156,7 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// End a phase now and return it. Unlike `end_phase`, do not add it to the timeline: the caller records it
-    /// separately.
+    /// End a phase now and return it. Do not add it to the timeline, because the caller records it separately.
     pub fn lap(&mut self, phase: Phase, traffic: Traffic) -> Span {
         let now = clock::now();
         let span = Span { phase, nanos: now - self.at, traffic: traffic - self.traffic };

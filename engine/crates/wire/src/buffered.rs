@@ -5,8 +5,7 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// The initial size of the inbox in bytes, which is enough for most messages. A larger message enlarges the inbox for
-/// the rest of the connection.
+/// The initial size of the inbox in bytes, enough for most messages. The inbox stays large after a larger message.
 const FIRST_INBOX: usize = 4096;
 
 /// A stream with a buffer for requests (the outbox) and a buffer for answers (the inbox).
@@ -29,8 +28,7 @@ impl Buffered {
     }
 
     /// Continue under TLS, and record the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext
-    /// bytes were already received. Such bytes could come from an attacker, and would be mistaken for bytes that TLS
-    /// protected.
+    /// bytes were already received. An attacker could have sent these bytes to be mistaken for protected ones.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })
@@ -48,8 +46,7 @@ impl Buffered {
         &self.inbox[self.start..self.end]
     }
 
-    /// Consume `length` received bytes, and return their range for [`Buffered::at`]. The bytes remain in the buffer
-    /// until the next [`Buffered::fill`].
+    /// Consume `length` received bytes, and return their range for [`Buffered::at`], valid until [`Buffered::fill`].
     pub fn take(&mut self, length: usize) -> Range<usize> {
         let range = self.start..self.start + length;
         self.start = range.end;
@@ -92,8 +89,7 @@ impl Buffered {
         self.stream.close();
     }
 
-    /// Try once to send the outbox, then close the connection. Do not wait until the server has read the bytes or
-    /// answered.
+    /// Try once to send the outbox, then close the connection without waiting for an answer.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

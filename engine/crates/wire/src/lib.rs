@@ -46,8 +46,7 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses the settings of a service from a JSON object, which must no longer contain the protocol's name. Errors:
-    /// those of `serde_json`.
+    /// Parses a service's settings from a JSON object without the protocol's name. Errors: those of `serde_json`.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -59,8 +58,7 @@ impl Protocol {
 
 /// The settings of a service in a plan (the configuration of a run). Each protocol has its own type.
 pub trait Settings: Debug + Send + Sync {
-    /// Check the settings for workloads of these kinds, as far as possible without contacting a server. Errors: class
-    /// `plan` (invalid configuration).
+    /// Check the settings for these workloads without contacting a server. Errors: class `plan` (invalid settings).
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
@@ -70,8 +68,7 @@ pub trait Settings: Debug + Send + Sync {
         kind != Kind::Connect
     }
 
-    /// Return the table of the records that a workload reads and writes by key. Return None if the service has no such
-    /// table.
+    /// Return the table of the records that a workload accesses by key, or None if the service has no table.
     fn table(&self) -> Option<TablePlace<'_>> {
         None
     }
@@ -97,8 +94,7 @@ pub trait Service: Send + Sync {
     /// for the protocol, without dynamic dispatch.
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
 
-    /// Begin a slice (a measured window): discard everything that was counted while the slice was prepared, such as
-    /// decrypted values.
+    /// Begin a slice (a measured window): discard the counts of its preparation, such as decrypted values.
     fn begin_slice(&self) {}
 
     /// Add to `into` everything that was counted since the last call, such as the values that all workers have
@@ -110,8 +106,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Properties of a service by name, such as `{"software": "nginx"}`. The results of a run contain them, to prove which
-/// service was measured.
+/// Properties of a service by name, such as `{"software": "nginx"}`. They prove which service a run measured.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -2,8 +2,7 @@
 
 use base::error::{Class, Failure, Result};
 
-/// Check that a query for one key returned one row. Errors: class `server` if there is no row; `protocol` if there are
-/// several.
+/// Check that a query for one key returned one row. Errors: class `server` for no row; `protocol` for several.
 pub fn check_one_row(rows: u64) -> Result<()> {
     match rows {
         1 => Ok(()),
@@ -12,9 +11,8 @@ pub fn check_one_row(rows: u64) -> Result<()> {
     }
 }
 
-/// Check that a scan returned at least one record and at most `limit`. `record` is the word for a record in messages,
-/// such as "row" or "document". Errors: class `server` if there is no record; `protocol` if there are more than
-/// requested.
+/// Check that a scan returned 1 to `limit` records. Messages call a record `record`, such as "row" or "document".
+/// Errors: class `server` for no record; `protocol` for more than `limit`.
 pub fn check_scan(count: u64, limit: u64, record: &str) -> Result<()> {
     match count {
         0 => Err(Failure::new(Class::Server, format!("the scan found no {record}: is the data loaded?"))),
@@ -25,8 +23,7 @@ pub fn check_scan(count: u64, limit: u64, record: &str) -> Result<()> {
     }
 }
 
-/// Check that the next key of a scan is not less than `last`, and copy it to `last`. Errors: class `protocol` if it is
-/// less.
+/// Check that the next key of a scan is not less than `last`, and copy it to `last`. Errors: class `protocol`.
 pub fn check_order(key: &[u8], last: &mut Vec<u8>) -> Result<()> {
     if key < &last[..] {
         return Err(Failure::protocol("the rows of a scan are out of order"));

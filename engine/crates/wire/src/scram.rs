@@ -1,5 +1,4 @@
-//! The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with and without the channel binding `tls-server-end-point`
-//! (RFC 5929).
+//! The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with and without channel binding (RFC 5929).
 
 use base::error::{Class, Failure, Result};
 use base64::Engine;
@@ -10,9 +9,7 @@ use openssl::pkey::PKey;
 use openssl::sha::sha256;
 use openssl::sign::Signer;
 
-/// The name of the mechanism without channel binding.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// The name of the mechanism with channel binding.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 /// The minimum number of iterations that servers must request (RFC 7677, 4).
 const FEWEST_ITERATIONS: usize = 4096;
@@ -50,8 +47,7 @@ impl Binding {
     }
 }
 
-/// The keys for proofs and signatures. They are derived from a password and a server's salt by thousands of hash
-/// operations.
+/// The keys for proofs and signatures, which thousands of hash operations derive from a password and a server's salt.
 #[derive(Clone)]
 pub struct Salted {
     client_key: Digest,
@@ -113,10 +109,9 @@ impl Exchange {
         format!("{}{}", self.binding.header(), self.first_bare)
     }
 
-    /// Answer the server's first message. Return the client's final message, and the signature expected from the
-    /// server. `salted` derives the keys from a salt and a number of iterations. Errors: class `protocol` if the
-    /// message is malformed; `authentication` if the server's nonce does not begin with the client's, or the number of
-    /// iterations is out of range.
+    /// Answer the server's first message. Return the client's final message and the signature to expect. `salted`
+    /// derives keys from a salt and a number of iterations. Errors: class `protocol` for a malformed message;
+    /// `authentication` if the server's nonce does not begin with the client's, or the iterations are out of range.
     pub fn prove(
         &self,
         server_first: &[u8],
@@ -139,8 +134,7 @@ impl Exchange {
 }
 
 impl Expected {
-    /// Verify the signature in the server's last message. Without this check, a server that only knows the salt could
-    /// pose as the real one.
+    /// Verify the signature in the server's last message. Otherwise an impostor that only knows the salt could pass.
     pub fn verify(&self, server_final: &[u8]) -> Result<()> {
         let message = text(server_final)?;
         let signature = message.strip_prefix("v=").and_then(|rest| rest.split(',').next());

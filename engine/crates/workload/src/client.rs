@@ -8,8 +8,7 @@ use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The server to which a session connects, chosen among the servers of a service (such as the members of a replica
-/// set).
+/// The server to which a session connects, of all servers of a service (such as the members of a replica set).
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     /// A server that the read preference allows (MongoDB's setting of which members may serve reads). The field is the
@@ -22,7 +21,6 @@ pub enum Target {
 pub trait Client: 'static {
     type Session: Session;
 
-    /// Return whether both targets are the same server.
     fn is_one_server(&self, _one: Target, _other: Target) -> bool {
         true
     }
@@ -33,8 +31,7 @@ pub trait Client: 'static {
         Ok(())
     }
 
-    /// Return the number of requests after which the client ends a connection. None means that only the server ends
-    /// connections.
+    /// Return after how many requests the client ends a connection. None if only the server ends connections.
     fn requests_per_connection(&self) -> Option<NonZeroU64> {
         None
     }
@@ -45,14 +42,13 @@ pub trait Client: 'static {
 
 /// An open connection that is ready for operations.
 pub trait Session {
-    /// The counts that a session collects from answers, such as the number of HTTP responses by status. `()` if the
-    /// session counts nothing.
+    /// A session's counts of its answers, such as HTTP responses by status. `()` if the session counts nothing.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the server and the TLS settings of this connection. They are recorded as evidence of what was measured.
-    /// This takes time, so do not call it within measured time.
+    /// Return the server and the TLS settings of this connection, as evidence of what was measured. Do not call this
+    /// within measured time, because it takes time.
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, such as preparing statements. A connection pool does
@@ -130,19 +126,16 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response. Count the response in `tally`, whatever its status. `last` means that
-    /// this is the last request of the connection. Call `arrived` with the connection's traffic when the response
-    /// begins.
+    /// Send one request, and receive the response. With `last`, this is the connection's last request. Count the
+    /// response in `tally`, whatever its status. Call `arrived` with the connection's traffic when the response begins.
     /// Errors: class `status` for a status that is not allowed, after which the connection may still be usable;
-    /// `short_body` for a body that ends early; `protocol` for an invalid response; and the errors of a broken
-    /// connection.
+    /// `short_body` for a body that ends early; `protocol` for an invalid response; those of a broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
     /// Return whether the last response allows another request on this session.
     fn may_go_on(&self) -> bool;
 
-    /// Return whether the session is still open. This makes a system call only if epoll has reported an event for the
-    /// connection.
+    /// Return whether the session is still open, with a system call only if epoll has reported an event for it.
     async fn is_still_open(&mut self) -> bool;
 
     /// Return whether the session is still open. This always makes a system call, unlike `is_still_open`.

@@ -23,7 +23,7 @@ pub struct Connect<C: Client<Session: Ask>> {
 /// The queries that one operation performs on its connection.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialOperations {
-    /// Whether to perform a first query. If not, the connection ends as soon as it is ready.
+    /// True to perform a first query. Otherwise the connection ends as soon as it is ready.
     pub first: bool,
     pub further: u32,
 }

@@ -1,6 +1,5 @@
-//! Creation of workers from a workload's settings. Each protocol calls a function of [`Job`] once for each worker.
-//! These functions are generic, so the compiler specializes the loop of operations for each pair of protocol and
-//! workload.
+//! Creation of workers. Each protocol calls a function of [`Job`] once for each worker. The functions are generic: the
+//! compiler specializes the loop of operations for each pair of protocol and workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
 use crate::connect::TrialOperations;
@@ -30,8 +29,7 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The random numbers of the worker. They are the same in every variant of the experiment (arm), so that all
-    /// variants read the same keys.
+    /// The worker's random numbers, equal in every arm (variant of the experiment), so that all read the same keys.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

@@ -1,8 +1,7 @@
 //! Workloads, which do not depend on the protocol, and the workers that run them.
 //!
-//! A workload defines its preparation and its operation. The worker, which is the same for all workloads, decides when
-//! operations begin and how many there are, and handles failures. A workload uses a protocol only through the traits in
-//! [`client`] and [`sql`].
+//! A workload defines its preparation and its operation. The worker, the same for all workloads, begins operations and
+//! handles failures. A workload uses a protocol only through the traits in [`client`] and [`sql`].
 
 mod client;
 mod connect;
@@ -47,8 +46,7 @@ pub trait Workload: 'static {
         1
     }
 
-    /// Return for how many nanoseconds the simulated user pauses before the next operation. The pause counts in no
-    /// phase of the operation.
+    /// Return the simulated user's pause before the next operation in nanoseconds. The pause counts in no phase.
     fn rest_ns(&mut self) -> u64 {
         0
     }
@@ -57,13 +55,11 @@ pub trait Workload: 'static {
     fn disconnect(&mut self) {}
 
     /// Prepare for a slice (a measured window), for example open the connection. This is not measured. Add the
-    /// connection to the evidence (the record of which servers and TLS settings were used).
-    /// Errors: the worker counts them and nevertheless runs the slice.
+    /// connection to the evidence (servers and TLS settings). Errors: the worker counts them and still runs the slice.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
     /// Perform the operations with the numbers `claimed`, counted from 0 in each slice (measured window). Put their
-    /// phases (timed parts) into the timeline.
-    /// Errors: the worker counts them and continues with the next operation.
+    /// phases (timed parts) into the timeline. Errors: the worker counts them and continues.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
     /// Record additional operations that the last call of [`Workload::operate`] performed and timed separately, such as

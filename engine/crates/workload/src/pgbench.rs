@@ -28,7 +28,7 @@ pub struct Transfer {
 }
 
 impl Bank {
-    /// `branches` is pgbench's scale factor.
+    /// Describe the tables for `accounts` accounts. `branches` is pgbench's scale factor.
     pub fn new(accounts: u64, branches: u64) -> Self {
         Bank { accounts, branches }
     }
@@ -47,8 +47,7 @@ impl Bank {
         }
     }
 
-    /// Append the row of an account in COPY's text format: key, branch, balance, and an empty filler. `record` is the
-    /// account's number, counted from 0.
+    /// Append account `record` (counted from 0) in COPY's text format: key, branch, balance, and an empty filler.
     pub fn append_row(&self, record: u64, text: &mut Vec<u8>) {
         let branch = record * self.branches / self.accounts;
         writeln!(text, "{}\t{}\t0\t", record + 1, branch + 1).expect("writing to memory does not fail");

@@ -95,8 +95,7 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
 
 /// The work on a new session before its first operation. This work is not measured.
 pub trait Preparation<S> {
-    /// Whether to search for the primary again after a connection broke, because another server may have become the
-    /// primary.
+    /// True to search for the primary again after a connection broke: another server may now be the primary.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;
@@ -132,8 +131,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Open the session unless it is open, and add its server and TLS settings to the evidence (the record of what was
-    /// measured).
-    /// Errors: the errors of finding the server, of opening the session and of preparing it.
+    /// measured). Errors: those of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
@@ -142,9 +140,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session out of this object for one operation. [`Persistent::settle`] puts it back afterwards. After an
-    /// abandoned operation the session is not put back, because a late answer could be mistaken for the answer to the
-    /// next operation.
+    /// Take the session for one operation. [`Persistent::settle`] puts it back, but not after an abandoned operation,
+    /// whose late answer could be mistaken for the answer to the next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),

@@ -24,9 +24,9 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// `requests_per_connection` limits the requests on a connection. The first connection of worker w carries w modulo
-    /// `requests_per_connection` requests fewer: with a limit of 10, it carries 7 requests for worker 3. Otherwise the
-    /// connections of all workers would end at the same time.
+    /// Create a workload whose connections carry at most `requests_per_connection` requests. Worker w's first
+    /// connection carries w modulo `requests_per_connection` requests fewer (of 10, worker 3's carries 7): otherwise
+    /// the connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

@@ -1,7 +1,6 @@
-//! The start times of the operations in a slice (a measured window). If the workload has a pace (a fixed rate), the
-//! start time of an operation depends only on the operation's number. A slow server therefore cannot reduce the load
-//! under which it is measured. If the workload has think times, the start time depends on the end of the worker's last
-//! operation.
+//! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), an operation's start
+//! time depends only on its number, so a slow server cannot reduce the load under which it is measured. With think
+//! times, the start time depends on the end of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -9,11 +8,9 @@ use base::error::Result;
 use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The maximum number of random start times in a slice (measured window). They are generated before the slice and take
-/// eight bytes each.
+/// The maximum number of random start times in a slice (measured window). Each takes eight bytes.
 const MAX_DRAWN: f64 = 10_000_000.0;
-/// A number that is combined with the seed, so that start times and keys get different random numbers from the same
-/// seed.
+/// A number to combine with the seed, so that start times and keys get different random numbers.
 const DOMAIN: u64 = 0x7061_6365;
 
 /// The start times of this host's operations in one slice (a measured window). If several hosts share the slice's
@@ -31,9 +28,8 @@ pub enum Schedule {
 
 impl Schedule {
     /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
-    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number, so all
-    /// hosts and all variants of the experiment get the same ones.
-    /// Errors: class `plan` if more than [`MAX_DRAWN`] random start times would be needed.
+    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number: they
+    /// are equal on all hosts and in all variants of the experiment. Errors: class `plan` for more than [`MAX_DRAWN`].
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
@@ -60,8 +56,7 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice (measured window). Return None if
-    /// the schedule has fewer operations.
+    /// Return when this operation begins, in nanoseconds from the start of the slice. None if it is not scheduled.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
@@ -82,12 +77,10 @@ fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl
 }
 
 const NANOS_PER_MILLISECOND: f64 = 1e6;
-/// A number that is combined with the seed, so that think times and keys get different random numbers from the same
-/// seed.
+/// A number to combine with the seed, so that think times and keys get different random numbers.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of the user that one worker simulates. The worker has equal think times in every variant of the
-/// experiment.
+/// The think times of the user that one worker simulates, which are equal in every variant of the experiment.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,
@@ -95,7 +88,7 @@ pub struct Think {
 }
 
 impl Think {
-    /// `mean_ms` is the mean think time in milliseconds. If it is None, all think times are 0.
+    /// Create think times with a mean of `mean_ms` milliseconds. If it is None, all think times are 0.
     pub fn new(mean_ms: Option<f64>, seed: u64, worker: usize) -> Self {
         let mean_ns = mean_ms.unwrap_or(0.0) * NANOS_PER_MILLISECOND;
         Think { mean_ns, random: Random::for_stream(seed ^ THINK_DOMAIN, worker as u64) }

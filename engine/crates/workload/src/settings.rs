@@ -1,5 +1,4 @@
-//! The settings of a workload, and of the data that it reads and writes, as the plan (the configuration of a run)
-//! contains them.
+//! The settings of a workload and its data, as the plan (the configuration of a run) contains them.
 
 use crate::tpcc;
 use crate::ycsb;
@@ -48,16 +47,14 @@ pub struct Settings {
     pub keep_connections: bool,
     /// The rate at which operations begin. If absent, a worker begins its next operation as soon as it is free.
     pub pace: Option<Pace>,
-    /// The mean time in milliseconds for which a worker waits before each operation, like a user who thinks. If absent,
-    /// workers do not wait.
+    /// The mean time in milliseconds that a worker waits before each operation, like a user who thinks; 0 if absent.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,
 }
 
 impl Settings {
-    /// Check the settings.
-    /// Errors: class `plan` if they are invalid or contradict each other.
+    /// Check the settings. Errors: class `plan` if they are invalid or contradict each other.
     pub fn check(&self) -> Result<()> {
         let Settings { name, kind, workers, .. } = self;
         let refuse = |reason: &str| Err(invalid_command(&format!("workload '{name}': {reason}")));
@@ -93,8 +90,7 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin. Operations are not assigned to workers beforehand: whichever worker is free
-/// performs the next one.
+/// The rate at which operations begin. Whichever worker is free performs the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
@@ -126,8 +122,7 @@ pub enum Kind {
     Load,
     Request,
     Ycsb,
-    /// One TPC-C transaction. In TPC-C's phase `load` (writing the data), an operation writes a part of the data
-    /// instead.
+    /// One TPC-C transaction. In TPC-C's phase `load`, each operation writes a part of the data instead.
     Tpcc,
     /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,
@@ -154,8 +149,7 @@ impl Kind {
 
 /// The kinds of workloads for protocols whose sessions can only query ([`crate::Ask`]).
 pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
-/// The kinds of workloads for protocols whose sessions can read and write records by their keys ([`crate::KeyValue`],
-/// [`crate::Records`]).
+/// The workloads of protocols whose sessions access records by key ([`crate::KeyValue`], [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
 /// The kinds of workloads for protocols whose sessions can read and write records and speak SQL ([`crate::sql::Sql`]).
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc, Kind::Write];

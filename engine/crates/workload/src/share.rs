@@ -5,8 +5,7 @@ use crate::settings::{Kind, Settings};
 use crate::tpcc::TpccPhase;
 use serde::Deserialize;
 
-/// The position of this host among the hosts that divide the work. The default is a single host, which does all the
-/// work.
+/// The position of this host among the hosts that divide the work. By default, a single host does all the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "UncheckedShare")]
 pub struct Share {
@@ -39,16 +38,14 @@ impl Share {
     /// The share of a single host, which does all the work.
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
-    /// Return this host's share of a workload, or None if none of the workload's workers run on this host. A workload
-    /// that loads data runs only on the first host: the load must begin with the first record, and its speed does not
-    /// matter because it is not measured.
+    /// Return this host's share of a workload, or None if none of its workers run on this host. Loading runs only on
+    /// the first host: it must begin with the first record, and its speed is not measured.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)
     }
 
-    /// Return this host's share of work that can be divided into at most `parts` parts. Return None if no part is left
-    /// for this host.
+    /// Return this host's share of work of at most `parts` parts, or None if no part is left for this host.
     pub fn divided_into(self, parts: u64) -> Option<Share> {
         let hosts = self.hosts.min(parts);
         (self.host < hosts).then_some(Share { host: self.host, hosts })
@@ -66,8 +63,7 @@ impl Share {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// Return this host's number at position `nth`, counted from 0. For example, host 1 of 3 has the numbers 1, 4, 7,
-    /// and so on.
+    /// Return this host's number at position `nth`, counted from 0. Host 1 of 3, for example, has 1, 4, 7, and so on.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }

@@ -7,8 +7,7 @@ use base::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`. The server calculates exactly with it. If an amount were sent as a string, the server would calculate
-    /// with floating-point numbers.
+    /// `DECIMAL`, with which the server calculates exactly. With strings it would use floating-point numbers.
     Decimal,
     Text,
     DateTime,
@@ -49,8 +48,7 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// Return the UTC date and time of a number of seconds since 1970 (Hinnant, "chrono-compatible low-level date
-    /// algorithms", `civil_from_days`).
+    /// Return the UTC date and time, by Hinnant's "chrono-compatible low-level date algorithms" (`civil_from_days`).
     pub fn from_unix(seconds: u64) -> Self {
         let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
         // Days are counted from 1 March of year 0, so that a leap day is the last day of its year.
@@ -114,9 +112,8 @@ pub trait Sql: Session {
     type Parameters: Parameters;
     type Row<'a>: Row<'a>;
 
-    /// Prepare these statements. This is not measured. The other methods refer to a statement by its index.
-    /// Errors: class `server` if a table is missing or has other columns; `protocol` if the answer is invalid; the
-    /// errors of a broken connection.
+    /// Prepare these statements. The other methods refer to them by index. This is not measured. Errors: class `server`
+    /// if a table is missing or has other columns; `protocol` for an invalid answer; those of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;
@@ -126,8 +123,7 @@ pub trait Sql: Session {
     /// is invalid; the errors of a broken connection.
     async fn execute(&mut self, text: &str) -> Result<()>;
 
-    /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such
-    /// as `(1,'a'),(2,'b')`.
+    /// Execute the INSERT `into` followed by `rows`, such as `(1,'a'),(2,'b')`. Return the number of rows written.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
     /// Execute the prepared statement with this index, which has no result, and return the number of changed rows.

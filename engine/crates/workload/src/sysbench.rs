@@ -4,8 +4,7 @@
 use base::Random;
 use std::io::Write;
 
-/// The number of groups in column `c`. A group has eleven digits, and hyphens separate the groups, so the column has
-/// 119 characters.
+/// The number of groups in column `c`: eleven digits each, separated by hyphens, which makes 119 characters.
 const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
 const GROUP_LIMIT: u64 = 100_000_000_000;

@@ -20,8 +20,7 @@ use std::task::Poll;
 /// which counts as an error of class `abandoned`. For an operation with several consecutive queries, the time is
 /// multiplied by their number ([`Workload::in_a_row`]).
 const GRACE_NS: u64 = 1_000_000_000;
-/// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
-/// busy loop.
+/// The pause after a first failed operation. It doubles with each consecutive failure, to avoid a busy loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
@@ -119,8 +118,7 @@ async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     clock::now()
 }
 
-/// Wait for the scheduled start of an operation and return the current time. Return None if the window closes before
-/// the start.
+/// Wait for an operation's scheduled start and return the time, or None if the window closes before the start.
 async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
     if instant >= closes_at {
         return None;
@@ -151,8 +149,7 @@ pub enum WorkerCommand {
     Disconnect,
 }
 
-/// A slice (a measured window): when it opens and closes, and which of its operations workers have claimed. All workers
-/// of the slice share one window.
+/// A slice (a measured window): when it opens and closes, and its claimed operations. All workers share it.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
@@ -166,8 +163,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Create a window for at most `operations` operations. They may begin from `opens_at` until just before
-    /// `closes_at`.
+    /// Create a window for at most `operations` operations, which begin from `opens_at` to just before `closes_at`.
     pub fn new(operations: u64, opens_at: u64, closes_at: u64) -> Self {
         Window {
             claimed: AtomicU64::new(0),
@@ -186,8 +182,7 @@ impl Window {
         Window { schedule: Some(schedule), ..self }
     }
 
-    /// End the slice (measured window) early when an operation would begin more than `most_delay` nanoseconds after its
-    /// scheduled time.
+    /// End the slice (measured window) when an operation begins more than `most_delay` nanoseconds too late.
     pub fn giving_up_after(self, most_delay: u64) -> Self {
         Window { most_delay, ..self }
     }
@@ -213,8 +208,7 @@ impl Window {
     /// nanoseconds by which the calling worker's next operation is late. If it exceeds the maximum, this function
     /// returns true, and from then on returns true to all workers.
     pub fn gives_up(&self, delay: u64) -> bool {
-        // Relaxed ordering suffices: a worker that still reads the old value begins one more operation, which does no
-        // harm.
+        // Relaxed ordering suffices: an old value makes a worker begin one more operation, which does no harm.
         if delay > self.most_delay {
             self.given_up.store(true, Ordering::Relaxed);
         }
@@ -253,8 +247,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Create a slot. `busy` is the number of workers that have not finished their command. All slots of a thread share
-    /// this number.
+    /// Create a slot. `busy` is the number of the thread's workers that have not finished their command.
     pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
         Slot { reactor, log, timeout_ns, command: RefCell::default(), busy }
     }

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The maximum duration in seconds of slices (measured windows) that should end after a number of operations. A slice
-/// that lasts this long has hung.
+/// The maximum duration in seconds of slices (measured windows) with a number of operations. A longer slice has hung.
 pub const HANG_SECONDS: f64 = 600.0;
 /// The maximum number of attempts to measure a slice. A slow machine can make an attempt unusable.
 const ATTEMPTS: usize = 20;

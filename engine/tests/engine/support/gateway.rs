@@ -61,7 +61,7 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// Who opened a connection to the server behind the gateway.
+/// The opener of a connection to the server behind the gateway.
 enum ConnectionKind {
     /// A client, whose statements the gateway forwards.
     Client,
@@ -168,8 +168,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway whose rules protect no columns. Such a gateway does not query the list of columns from the
-    /// server.
+    /// Start a gateway without protected columns, which does not query the server's list of columns.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }

@@ -1,6 +1,5 @@
-//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row, updates and
-//! inserts. Each connection is served by its own thread. Messages are encoded with `mysql_common`, so that the engine's
-//! code is not tested against itself.
+//! A minimal MySQL test server: greeting, all authentication methods, selects of one row, updates and inserts. Each
+//! connection has a thread. `mysql_common` encodes messages, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use base64::Engine;
@@ -26,8 +25,7 @@ const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
 /// The scramble (nonce) in the greeting.
 pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
-/// The RSA key of all servers. It is generated before a server starts: generation can take seconds, in which a login
-/// could time out.
+/// The RSA key of all servers, generated before they start: generation can take longer than a login's timeout.
 static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).unwrap());
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
@@ -39,7 +37,7 @@ pub struct Mysql {
     pub proposes: &'static str,
     /// The authentication method of the user.
     pub plugin: &'static str,
-    /// Whether the user is in the cache of `caching_sha2_password`.
+    /// True if the user is in the cache of `caching_sha2_password`.
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
     pub without_eof: bool,
@@ -50,8 +48,7 @@ pub struct Mysql {
     pub answers: Answers,
 }
 
-/// A function that returns the answers for a connection. Its argument is the connection attribute `costof_nonce`, if
-/// the client sent it.
+/// A function that returns the answers for a connection with the attribute `costof_nonce`, if the client sent it.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 

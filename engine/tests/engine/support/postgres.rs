@@ -1,6 +1,5 @@
-//! A minimal PostgreSQL test server without authentication. It answers all statements of the engine. Each connection is
-//! served by its own thread. The server encodes messages itself, so that the engine's code is not tested against
-//! itself.
+//! A minimal PostgreSQL test server without authentication. It answers all statements of the engine. Each connection
+//! has a thread. The server encodes messages itself, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;

@@ -1,6 +1,5 @@
-//! A minimal Redis test server. It accepts all passwords and answers all commands of the engine. Each connection is
-//! served by its own thread. The server encodes and decodes messages itself, so that the engine's code is not tested
-//! against itself.
+//! A minimal Redis test server. It accepts all passwords and answers all commands of the engine. Each connection has a
+//! thread. The server encodes messages itself, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;

@@ -23,14 +23,12 @@ pub enum Behaviour {
     Greets(&'static [u8]),
 }
 
-/// Return the behaviour of a server that uses TLS with this certificate. `version` is the highest TLS version that the
-/// server accepts; None means any.
+/// Return the behaviour of a server with this certificate and TLS up to `version`, or any version if it is None.
 pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     Behaviour::Tls(acceptor(identity, version))
 }
 
-/// Return the TLS settings of a server with this certificate. `version` is the highest TLS version that the server
-/// accepts; None means any.
+/// Return the TLS settings of a server with this certificate and TLS up to `version`, or any version if it is None.
 pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcceptor> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();

@@ -35,7 +35,6 @@ impl TestSession {
         test
     }
 
-    /// Create a session in which the server has accepted the login.
     fn accepted(account: &str, decrypts: bool) -> Self {
         let mut test = Self::greeted(RULES);
         test.client(&response(account, decrypts));
@@ -126,8 +125,7 @@ impl TestSession {
         processed
     }
 
-    /// Return the message of the error that is the only packet for the client. Check that nothing was sent to the
-    /// server.
+    /// Return the message of the error that is the only packet for the client. Nothing must be sent to the server.
     fn error(&mut self) -> String {
         let (to_client, to_server) = self.take();
         assert_eq!((to_client.len(), to_server), (1, vec![]), "{to_client:?}");
@@ -210,8 +208,7 @@ fn binary_answer(column: Column) -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition(column)), packet(3, b"\x00\x00\x05smith"), packet(4, END)].concat()
 }
 
-/// Return the bytes of COM_STMT_EXECUTE that follow the iteration count: the bitmap of NULLs, the byte that announces
-/// new types, and the types.
+/// Return the end of COM_STMT_EXECUTE: the bitmap of NULLs, the byte that announces new types, and the types.
 fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
     let kinds = if is_new == 0 { &[] } else { kinds };
     [&[0, is_new], &kinds.iter().flat_map(|kind| [*kind, 0]).collect::<Vec<_>>()[..]].concat()
@@ -334,8 +331,7 @@ fn login_with_an_ambiguous_account_or_unsupported_character_set_is_refused() {
         sequence == 2 && words.contains("does not announce that it decrypts"),
         "the server's OK must not be passed on"
     );
-    // If the gateway accepted a command instead of an authentication packet, the command would reach the server
-    // unchecked.
+    // A command that is accepted instead of an authentication packet would reach the server unchecked.
     let mut early = TestSession::greeted(RULES);
     let ahead = [response("shop", true), packet(0, b"\x03SELECT name INTO OUTFILE 'x' FROM people")].concat();
     let processed = early.client(&ahead);
@@ -501,9 +497,8 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
     }
 }
 
-/// A protected column is always encrypted. For any other result column the statement's approval decides. If the
-/// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
-/// from a known column of a table.
+/// A protected column is always encrypted. For any other result column the approval decides. Without a decision, a
+/// column is sent unchanged only if the server reports that it comes from a known column of a table.
 #[test]
 fn result_column_is_encrypted_depending_on_its_origin_and_the_approved_statement() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -568,8 +563,7 @@ fn new_rules_apply_from_the_next_command() {
     assert!(test.refusal().contains("not approved"), "it is no longer approved");
     test.session.shared.replace(Rules::parse_valid(""));
     assert!(is_revealed(&mut test));
-    // Until now the account could send any statement. The gateway cannot undo the effects of these statements, so the
-    // session ends.
+    // The gateway cannot undo the effects of statements that the account could send until now.
     test.replace_rules(RULES);
     test.query(CITY);
     assert!(test.final_error().1.contains("connect again"));
@@ -704,8 +698,7 @@ fn prepared_statement_survives_new_rules_only_if_they_approve_it_as_before() {
     ] {
         let mut test = TestSession::logged_in("shop");
         test.prepared("SELECT MAX(city) FROM people", 0, &[COMPUTED]);
-        // Even after a change of the session's database, the server executes the statement in the database in which it
-        // was prepared.
+        // After a change of database, the server still executes the statement in the database in which it was prepared.
         test.client(&packet(0, b"\x02other"));
         test.server(&packet(1, OK));
         test.replace_rules(&rules);

@@ -328,9 +328,8 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return all token lists that could mean the same to a server. A server parses `a -1` as `a - 1`. The result therefore
-/// contains the unchanged tokens, and for each negative number a copy in which this number is split into a minus and a
-/// number.
+/// Return all token lists that could mean the same to a server: the unchanged tokens, and for each negative number a
+/// copy in which it is split into a minus and a number, because a server parses `a -1` as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {
@@ -430,8 +429,7 @@ proptest! {
         prop_assert_eq!(text_for_server(&ONE_VALUE, &text, false), Ok(expected));
     }
 
-    /// Put raw bytes in place of a value. Either the gateway refuses the text, or the server gets the tokens of the
-    /// approved statement.
+    /// For raw bytes as a value, the gateway refuses the text or sends the tokens of the approved statement.
     #[test]
     fn raw_bytes_in_a_value_never_change_the_tokens_that_the_server_parses(raw in bytes(), quoted: bool) {
         static TWO_VALUES: LazyLock<Statements> = LazyLock::new(|| statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]));

@@ -46,8 +46,7 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // If a source was removed, a new source may have the same key and get an event of the old one. This
-                // only costs one failing read.
+                // The event may be for a removed source that had the same key. This only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

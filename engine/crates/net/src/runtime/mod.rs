@@ -1,9 +1,8 @@
 //! A small single-threaded runtime. Each thread has one epoll instance and runs its tasks as ordinary futures.
 //!
-//! Every report shows the engine's own time per operation, and a general-purpose runtime would increase it. Here the
-//! thread that waits for events also polls the tasks. An operation therefore costs one `send`, one `recv`, and a part
-//! of an `epoll_wait`, because one call returns the events of several operations. It costs no allocation, lock, wake-up
-//! queue or message between threads.
+//! Every report shows the engine's own time per operation, which a general-purpose runtime would increase. Here the
+//! thread that waits for events also polls the tasks. An operation costs one `send`, one `recv`, and a part of an
+//! `epoll_wait`, which serves several operations. It needs no allocation, lock or message between threads.
 
 mod epoll;
 mod reactor;

@@ -89,8 +89,7 @@ impl Reactor {
     }
 
     /// Let other tasks run. A task that otherwise never waits must call this, so that other tasks progress and
-    /// deadlines are checked.
-    /// Errors: class `timeout` if the task's deadline has passed.
+    /// deadlines are checked. Errors: class `timeout` if the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
@@ -141,8 +140,7 @@ impl Reactor {
         }
     }
 
-    /// Wake the tasks whose deadline has passed. The current wait of such a task then fails with the error class
-    /// `timeout`.
+    /// Wake the tasks whose deadline has passed. Their current wait then fails with the error class `timeout`.
     fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
@@ -204,8 +202,7 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // This call also discards an earlier expiry, so there is no need to read from the descriptor. The call fails
-        // only for invalid times.
+        // This call also discards an earlier expiry, so the descriptor need not be read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
@@ -240,8 +237,8 @@ impl Executor {
         id
     }
 
-    /// Run the tasks until `done` returns true. `done` is called after each batch of events.
-    /// Errors: the errors of `epoll_wait`, which only a defect of this program can cause.
+    /// Run the tasks until `done`, called after each batch of events, returns true. Errors: those of `epoll_wait`,
+    /// which only a defect of this program can cause.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
         self.check_clock();
         loop {
@@ -271,8 +268,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Wake the tasks whose deadline or timer has expired. Call this only when the alarm has rung, so that operations
-    /// spend no time on these checks.
+    /// Wake the tasks whose deadline or timer has expired. Call this only when the alarm has rung: checks take time.
     fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);

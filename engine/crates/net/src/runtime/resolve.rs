@@ -1,5 +1,4 @@
-//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. Meanwhile the other tasks of the
-//! calling thread continue.
+//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread while the other tasks continue.
 
 use super::{Reactor, Watched};
 use base::error::{Class, Failure, Result};

@@ -23,8 +23,7 @@ impl Semaphore {
         Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
-    /// Wait for a permit.
-    /// Errors: class `timeout` at the task's deadline.
+    /// Wait for a permit. Errors: class `timeout` at the task's deadline.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;
@@ -47,8 +46,7 @@ impl Semaphore {
         })
         .await
         .inspect_err(|_| self.wake_next())?;
-        // Several permits may have become free at once, but only the first waiting task was woken. So this task wakes
-        // the next one.
+        // If several permits became free at once, only the first waiting task was woken, so wake the next one.
         self.wake_next();
         Ok(Permit(self))
     }

@@ -16,8 +16,7 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// Whether the peer has ended or reset the connection. The descriptor then stays marked as readable, because the
-    /// kernel reports no further event.
+    /// True if the peer has ended or reset the connection. No event follows, so the descriptor stays readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
@@ -54,8 +53,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Register `fd` with the thread's epoll instance.
-    /// Errors: the kernel cannot watch this descriptor.
+    /// Register `fd` with the thread's epoll instance. Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
         let key = reactor.add_source(source.clone());
@@ -66,8 +64,7 @@ impl Watched {
 
     /// Receive the bytes that have arrived and return their number. Return 0 at the end of the stream. If no event has
     /// reported arrived bytes, return `AGAIN` without a system call. This saves a call after each request, when the
-    /// answer cannot have arrived yet.
-    /// Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
+    /// answer cannot have arrived yet. Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
     pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
@@ -110,8 +107,7 @@ impl Watched {
         self.source.readable.set(self.source.hung_up.get());
     }
 
-    /// Set the current task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous
-    /// deadline.
+    /// Set the task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous one.
     pub fn with_timeout(&self, timeout_ns: u64) -> TemporaryDeadline<'_> {
         let before = self.reactor.deadline();
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
@@ -126,8 +122,7 @@ impl Watched {
         self.ready(&self.source.writable).await
     }
 
-    /// Wait until `done` returns true. `done` is called after each event on either descriptor. Both descriptors must
-    /// belong to one reactor.
+    /// Wait until `done`, called after each event on one of two descriptors of the same reactor, returns true.
     pub async fn wait_for_either(pair: [&Watched; 2], done: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
             if done() {

@@ -13,8 +13,8 @@ pub fn library() -> (&'static str, &'static str) {
     name_and_version(openssl::version::version())
 }
 
-/// Return the name and version in a library's text, such as "OpenSSL 3.0.19 27 Jan 2026" or "OpenSSL 1.1.1 (compatible;
-/// AWS-LC 1.66.2)".
+/// Return the name and version in texts such as "OpenSSL 3.0.19 27 Jan 2026" or "OpenSSL 1.1.1 (compatible; AWS-LC
+/// 1.66.2)".
 fn name_and_version(text: &str) -> (&str, &str) {
     let library = text.split_once("compatible; ").map_or(text, |(_, library)| library.trim_end_matches(')'));
     let (name, rest) = library.split_once(' ').unwrap_or((library, "unknown"));
@@ -34,8 +34,7 @@ pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     builder.set_security_level(level);
 }
 
-/// Make a server accept all cipher suites of TLS 1.3. OpenSSL's default list omits the CCM suites. AWS-LC does not have
-/// these suites.
+/// Make a server accept all TLS 1.3 cipher suites. OpenSSL's default list omits the CCM suites, which AWS-LC lacks.
 pub(super) fn accept_all_tls13_suites(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -79,8 +78,7 @@ fn group_number(ssl: &SslRef) -> i32 {
     }
 }
 
-/// Return a session for use by one connection. AWS-LC's sessions are immutable, so the session itself is returned
-/// instead of a copy.
+/// Return a session for one connection: the session itself, because sessions of AWS-LC are immutable.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())

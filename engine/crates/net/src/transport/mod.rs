@@ -22,8 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The transport of an arm's connections (an arm is one variant of the experiment). With TLS, all threads share the
-/// settings.
+/// The transport of an arm (one variant of the experiment). All threads share the TLS settings.
 #[derive(Clone, Debug)]
 pub enum Transport {
     Plain,
@@ -40,8 +39,7 @@ impl Transport {
         Self::with(settings, SslMode::empty(), Some(protocol))
     }
 
-    /// Create a transport for thousands of mostly idle connections: OpenSSL frees the buffers of a connection while the
-    /// connection is idle.
+    /// Create a transport for thousands of mostly idle connections: OpenSSL frees the buffers of idle connections.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         Self::with(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -59,8 +57,7 @@ impl Transport {
 const SHARED_BUFFER_SIZE: usize = 64 * 1024;
 
 thread_local! {
-    /// The receive buffer that all connections of a thread share, so that thousands of idle connections need no buffers
-    /// of their own.
+    /// The receive buffer that all connections of a thread share. Thousands of idle connections then need no buffers.
     static SHARED_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SHARED_BUFFER_SIZE]);
 }
 
@@ -135,8 +132,7 @@ impl Stream {
         self.tcp().traffic()
     }
 
-    /// Return the outcome of the TLS handshake, or None for a plain connection. This decodes the certificate, so do not
-    /// call it within measured time.
+    /// Return the TLS handshake's outcome, or None without TLS. Do not measure this call: it decodes the certificate.
     pub fn security(&self, transport: &Transport) -> Option<Security> {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
@@ -145,8 +141,7 @@ impl Stream {
     }
 
     /// Return the data of channel binding `tls-server-end-point` (RFC 5929), which ties an authentication to this
-    /// server's certificate. Return None without TLS, or if the signature of the certificate does not name a hash
-    /// algorithm.
+    /// server's certificate. Return None without TLS, or if the certificate's signature names no hash algorithm.
     pub fn server_end_point(&self) -> Option<Vec<u8>> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -193,8 +188,7 @@ impl Stream {
         }
     }
 
-    /// Receive the bytes that have arrived, without waiting, and return their number. Return 0 at the end of the stream
-    /// and None if nothing has arrived.
+    /// Receive without waiting. Return the number of bytes, 0 at the end of the stream, None if nothing has arrived.
     pub fn try_receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
         match self.layer.read(buffer)? {
             Attempt::Done(received) => Ok(Some(received)),
@@ -207,8 +201,7 @@ impl Stream {
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
-    /// Return whether an event has reported that the peer has ended or reset the connection. Bytes that arrived earlier
-    /// can still be read.
+    /// Return whether an event has reported that the peer ended or reset the connection. Unread bytes may remain.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }
@@ -218,8 +211,7 @@ impl Stream {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// Receive bytes into the thread's shared buffer. Call `look` with these bytes (none at the end of the stream), and
-    /// return its result.
+    /// Receive bytes, none at the stream's end, into the thread's shared buffer. Return the result of `look` for them.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {
@@ -325,7 +317,7 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// Whether bytes were sent since bytes last arrived. If so, the next arrival of bytes completes a round trip.
+    /// True if bytes were sent since bytes last arrived: the next arrival of bytes completes a round trip.
     awaiting: bool,
 }
 
@@ -356,8 +348,7 @@ impl Tcp {
         self.traffic
     }
 
-    /// Return whether something can be read, without reading it: 1 if a byte has arrived, 0 at the end of the stream,
-    /// None if nothing has arrived.
+    /// Peek without reading: return 1 if a byte has arrived, 0 at the end of the stream, None if nothing has arrived.
     pub fn peek(&self) -> Result<Option<usize>> {
         match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, available)) => Ok(Some(available)),

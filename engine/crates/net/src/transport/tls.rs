@@ -394,8 +394,7 @@ pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result
 /// All cipher suites of TLS 1.2 and earlier versions, including those that OpenSSL's security levels reject.
 const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
 
-/// The TLS settings of a listener, shared by all threads. The server accepts any version and cipher suite that the
-/// client chooses.
+/// The TLS settings of a listener, shared by all threads. The client may choose any version and cipher suite.
 pub struct TlsServer {
     context: SslContext,
 }
@@ -438,8 +437,7 @@ impl Stream {
         Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Tell the peer that no more bytes follow. The peer may still send.
-    /// Errors: the connection was reset.
+    /// Tell the peer that no more bytes follow. The peer may still send. Errors: the connection was reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
             let _ = stream.shutdown();
@@ -482,8 +480,7 @@ fn server_context() -> std::result::Result<SslContextBuilder, ErrorStack> {
     builder.set_cipher_list(EARLIER_SUITES)?;
     library::accept_all_tls13_suites(&mut builder)?;
     builder.set_tmp_dh(dh_2048()?.as_ref())?;
-    // A session cache in the server would grow with each connection. It is not needed, because clients store their
-    // session tickets themselves.
+    // Clients store their session tickets themselves; a server's cache would grow with each connection.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.

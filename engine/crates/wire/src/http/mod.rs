@@ -1,6 +1,5 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, no pipelining and no
-//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the client checks the server
-//! before the measurements.
+//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
+//! redirects. Bodies are counted and discarded. Host names are resolved only once, before the measurements.
 
 mod request;
 mod response;
@@ -43,10 +42,9 @@ pub struct Settings {
     /// The body of a POST request. If absent, the request is a GET. The media type of the body belongs in `headers`,
     /// such as `Content-Type: application/json`.
     pub body: Option<String>,
-    /// The number of requests after which the client closes a connection. If absent, the server decides when to close
-    /// it.
+    /// The number of requests after which the client closes a connection. If absent, the server decides.
     pub requests_per_connection: Option<NonZeroU64>,
-    /// Whether responses with a status other than 2xx count as successes too.
+    /// True if responses with a status other than 2xx count as successes too.
     #[serde(default)]
     pub any_status: bool,
 }
@@ -185,8 +183,7 @@ fn default_port(transport: &Transport) -> u16 {
     }
 }
 
-/// Return the value of the header Host for an address (RFC 9110, 7.2). The default port is left out: `shop.example` for
-/// `shop.example:443` under TLS.
+/// Return the header Host for an address (RFC 9110, 7.2): `shop.example` for `shop.example:443` under TLS.
 fn authority(address: &Address, default_port: u16) -> String {
     let whole = address.to_string();
     match whole.strip_suffix(&format!(":{default_port}")) {

@@ -32,8 +32,7 @@ impl Request {
         Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n{body}").into_bytes() })
     }
 
-    /// Return the request's bytes. If this is the `last` request of a connection, its header announces that the client
-    /// closes the connection.
+    /// Return the request's bytes. The `last` request announces that the client closes the connection.
     pub fn bytes(&self, last: bool) -> &[u8] {
         if last { &self.last } else { &self.keep_alive }
     }

@@ -1,5 +1,4 @@
-//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed. Bodies are counted and not
-//! kept.
+//! Parsing of responses that arrive in parts of any size (RFC 9112). Bodies are counted and not kept.
 
 use base::error::{Class, Failure, Result};
 use httparse::{EMPTY_HEADER, Header, ParserConfig};
@@ -19,8 +18,7 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header that was parsed. A header with the same bytes is not parsed again. Most headers change only once
-    /// a second, with their date.
+    /// The last header, as parsed. An equal header is not parsed again. Most headers change once a second, by date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -114,8 +112,7 @@ impl Reader {
         response
     }
 
-    /// If the header ends within `bytes`, return the number of these bytes that belong to the header. Otherwise store
-    /// the bytes and return None.
+    /// Return the number of `bytes` up to the header's end. If the end is not among them, store them and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.
@@ -435,8 +432,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Read these parts and then the end of the connection. Return the response and its length, or the class of the
-    /// error if the response is invalid.
+    /// Read these parts and the end of the connection. Return the response and its length, or the error's class.
     fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
         for part in parts {
@@ -549,8 +545,7 @@ mod tests {
         }
     }
 
-    /// Return bytes that resemble valid or invalid responses. When a test divides them into parts, every state of the
-    /// parser occurs.
+    /// Return bytes that resemble valid or invalid responses. In parts, they cover every state of the parser.
     fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",

@@ -11,8 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
 
-/// The maximum time in nanoseconds to wait until the server closes a connection, after it has announced the close in a
-/// response (`Connection: close`).
+/// The timeout in nanoseconds for a server that has announced (`Connection: close`) that it closes the connection.
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
 /// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this, a
 /// body that arrives faster than it is read would block the other tasks and the check.
@@ -27,7 +26,7 @@ pub struct Session {
     reuse: Reuse,
 }
 
-/// Whether a connection can be used for another request.
+/// The state of a connection after a response: usable for another request or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reuse {
     Possible,

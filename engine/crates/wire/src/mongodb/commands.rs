@@ -1,9 +1,7 @@
-//! The commands of key-value workloads. A document is read with the command that `find_one` sends in MongoDB's drivers,
-//! and a batch is written with the command of `insert_many`. YCSB's operations send the commands of its MongoDB binding
-//! (`site.ycsb.db.MongoDbClient`).
+//! The commands of key-value workloads. Reads and batch writes send the commands of `find_one` and `insert_many` in
+//! MongoDB's drivers. YCSB's operations send those of YCSB's MongoDB binding (`site.ycsb.db.MongoDbClient`).
 //!
-//! The constant parts of a command are built once. The other parts are written directly into the message. Replies are
-//! parsed in place.
+//! A command's constant parts are built once. The rest is written into the message. Replies are parsed in place.
 
 use super::message::{self, Channel};
 use super::{ReadPreference, Settings, WriteConcern};
@@ -113,8 +111,7 @@ impl Commands {
         check_written(channel.exchange().await?).map(|_| ())
     }
 
-    /// Read `count` documents, from this key on, in as many batches as the server returns. `last` is a reusable buffer
-    /// for the key that was read last.
+    /// Read `count` documents, from this key on, in the server's batches. `last` is a reusable buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -375,8 +372,7 @@ fn set_length(message: &mut [u8], at: usize) {
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Check that the reply to a write contains no write error and no write concern error. Return the number of written
-/// documents (`n`).
+/// Check that a write's reply has no write error or write concern error. Return the number of written documents (`n`).
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
     // Go through the reply's top level once. Each lookup by name would go through the top level again.

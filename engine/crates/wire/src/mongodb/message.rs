@@ -17,8 +17,7 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The flag bits 0 to 15. If one of these bits is set and the receiver does not know it, the receiver must refuse the
-/// message.
+/// The flag bits 0 to 15. A receiver must refuse a message with one of these bits set that it does not know.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
 /// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, or
@@ -27,8 +26,7 @@ const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436
 /// The minimum number of bytes of a body: an empty BSON document.
 const SMALLEST_BODY: usize = 5;
 
-/// Begin a message: append the header, flags that are all 0, and the kind of the body section. [`finish`] sets the
-/// length.
+/// Begin a message: append the header, flags of 0, and the kind of the body section. [`finish`] sets the length.
 pub fn begin(message: &mut Vec<u8>) {
     message.clear();
     for word in [0, 0, 0, OP_MSG, 0] {
@@ -109,8 +107,7 @@ fn int32(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// A connection to a MongoDB server. A request is written to [`Channel::request`], and [`Channel::exchange`] sends it
-/// and returns its reply.
+/// A connection to a MongoDB server. [`Channel::exchange`] sends [`Channel::request`] and returns the reply.
 pub struct Channel {
     pub(super) io: Buffered,
     request_id: i32,

@@ -1,5 +1,4 @@
-//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
-//! workloads.
+//! MongoDB's wire protocol: OP_MSG, `hello`, SCRAM-SHA-256, discovery of a replica set, and key-value commands.
 //!
 //! The client behaves like drivers wherever this affects a measurement. It sends the first authentication message in
 //! `hello`, so a connection with a user takes one round trip for `hello` and one for authentication. It caches salted
@@ -48,8 +47,8 @@ pub struct Settings {
     pub collection: String,
     /// The write concern of every write. If it is absent, the server's default applies.
     pub write_concern: Option<WriteConcern>,
-    /// Whether a write is acknowledged only after these members have flushed it to their journals (MongoDB's `j`). If it
-    /// is absent, the server's default applies.
+    /// True if a write is acknowledged only after the members of `write_concern` have flushed it to their journals
+    /// (MongoDB's `j`). If absent, the server's default applies.
     pub journal: Option<bool>,
 }
 

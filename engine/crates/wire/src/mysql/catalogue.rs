@@ -16,8 +16,7 @@ use std::rc::Rc;
 /// The values of a row, in the order of the SELECT. NULL becomes an empty string.
 pub type Row = Vec<String>;
 
-/// The session's settings for these queries. Every server then parses the queries in the same way, and returns all
-/// rows.
+/// The session's settings, with which every server parses these queries in the same way and returns all rows.
 const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
 /// A connection for queries about a server's tables and columns.

@@ -1,6 +1,5 @@
 //! A connection that sends and receives packets, with reusable buffers. Only this module reads result sets (MySQL
-//! Internals, "Text Resultset" and "Binary Protocol Resultset"): the number of columns, their definitions, the rows,
-//! and the packet that ends them.
+//! Internals, "Text Resultset" and "Binary Protocol Resultset").
 
 use super::decryption::Decryption;
 use crate::buffered::Buffered;
@@ -94,7 +93,7 @@ impl Channel {
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Whether the server sends no EOF packet after the column definitions and after the rows.
+    /// True if the server sends no EOF packet after the column definitions and after the rows.
     pub without_eof: bool,
 }
 

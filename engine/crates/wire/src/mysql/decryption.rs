@@ -1,7 +1,6 @@
 //! Decryption of result sets in which a gateway has encrypted some columns (docs/column-encryption-protocol.md, "What
-//! is sent"). Each column definition is examined as it arrives. Each row is then decrypted to the bytes that the server
-//! sent to the gateway. For speed, the definition of a plaintext column is not fully parsed, and a row without
-//! encrypted columns is not copied.
+//! is sent"). Each row is decrypted to the bytes that the server sent to the gateway. For speed, the definition of a
+//! plaintext column is not fully parsed, and a row without encrypted columns is not copied.
 
 use base::error::{Class, Failure, Result};
 use encryption::{
@@ -20,8 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// use new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
-/// The number of values and bytes that were decrypted in a slice (one measured window), including those of failed
-/// operations.
+/// The number of values and bytes decrypted in a slice (a measured window), including those of failed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
     /// The number of decrypted values. NULLs are not encrypted, so they do not count.
@@ -36,8 +34,7 @@ impl Tally for Decrypted {
     }
 }
 
-/// A client's master keys, and the columns that must be encrypted. `values` and `bytes` count what the client's
-/// sessions have decrypted.
+/// A client's master keys, and the columns that must be encrypted. `values` and `bytes` count decrypted data.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
     demands: Vec<Demand>,
@@ -51,8 +48,7 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Return the numbers of values and bytes decrypted since the last call. Each session adds its numbers when a
-    /// result set ends.
+    /// Return the numbers of values and bytes decrypted since the last call, without those of unfinished result sets.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -62,8 +58,7 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    /// Return an error if the client requires this column to be encrypted. Call this only for a column that the client
-    /// cannot decrypt.
+    /// Return an error if the client requires this column, which it cannot decrypt, to be encrypted.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_demanded =
             |demand: &Demand| demand.matches(definition.original) || demand.matches(definition.visible_names());
@@ -90,8 +85,7 @@ impl MasterKeys {
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
-    /// because its number is lower.
+    /// The current data key. Older keys are not kept, and are refused if sent again, because of their lower numbers.
     data_key: Option<SessionKey>,
     /// The columns of earlier result sets. The key is the packet that defines the column.
     cached_columns: HashMap<Box<[u8]>, Column>,
@@ -113,8 +107,7 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// How to decrypt the column. None if the client passes its values on unchanged: they are plaintext, or ciphertext
-    /// for which this client gets no key.
+    /// The decryption of the column. None for plaintext, and for ciphertext without a key for this client.
     encrypted: Option<Rc<Encrypted>>,
 }
 
@@ -248,8 +241,7 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // If this column must be encrypted, ciphertext without a key for this client is refused too, because the
-            // client cannot verify it.
+            // If the column must be encrypted, refuse ciphertext without a key too: the client cannot verify it.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
             self.cached_columns.insert(packet.into(), column.clone());
@@ -280,8 +272,7 @@ impl Decryption {
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns contain openers of the previous key, which cannot decrypt values under the new
-                // key.
+                // The cached columns contain openers of the previous key, which cannot decrypt new values.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })

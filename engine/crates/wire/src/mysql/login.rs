@@ -33,7 +33,7 @@ const MAX_STEPS: usize = 8;
 
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Whether the server sends no EOF packet after column definitions and after rows.
+    /// True if the server sends no EOF packet after column definitions and after rows.
     pub without_eof: bool,
     /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,
@@ -95,8 +95,7 @@ impl<'a> Authentication<'a> {
     async fn authenticate(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.io.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        // The connection attributes announce to a gateway that the client decrypts, and contain the client's part of
-        // the session salt.
+        // The attributes tell a gateway that the client decrypts, and the client's part of the session salt.
         let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
         let attributes: [&[u8]; 4] = [DECRYPTS_ATTRIBUTE, b"1", NONCE_ATTRIBUTE, nonce.as_bytes()];
         let response = Response {
@@ -127,8 +126,7 @@ impl<'a> Authentication<'a> {
         self.plugin.proof(self.user, &self.nonce)
     }
 
-    /// Return the password itself if TLS protects the connection. Otherwise return the password encrypted with the
-    /// server's public key.
+    /// Return the password itself under TLS, and otherwise the password encrypted with the server's public key.
     async fn password(&mut self) -> Result<Vec<u8>> {
         if !self.channel.io.stream().is_plain() {
             return Ok(self.user.password_with_zero());

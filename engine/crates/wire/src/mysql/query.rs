@@ -88,8 +88,7 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and a byte which says that the
-    // types of the parameters follow.
+    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and the sign that types follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());
@@ -250,8 +249,7 @@ mod tests {
         assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
     }
 
-    /// The expected bytes follow MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types,
-    /// values.
+    /// The bytes (MySQL Internals, "COM_STMT_EXECUTE") are statement, flags, iterations, bitmap, types and values.
     #[test]
     fn executing_a_prepared_query_sends_the_key_as_bigint() {
         let mut request = Vec::new();

@@ -20,8 +20,7 @@ pub struct PreparedSet {
     sent: u64,
 }
 
-/// A prepared statement, and whether its parameter types were already sent. The server keeps the types, so they are
-/// sent only once.
+/// A prepared statement, and whether its parameter types, which the server keeps, were already sent.
 #[derive(Clone, Copy)]
 struct Bound {
     prepared: Prepared,
@@ -53,10 +52,8 @@ impl PreparedSet {
         channel.io.check_idle()
     }
 
-    /// Execute a statement without a result, and return the number of changed rows.
-    ///
-    /// # Panics
-    /// Panics if the parameters do not have the types that the statement lists. So does [`PreparedSet::select`].
+    /// Execute a statement without a result, and return the number of changed rows. Panics, like
+    /// [`PreparedSet::select`], if the parameters do not have the types that the statement lists.
     pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
@@ -289,8 +286,7 @@ fn read_decimal(text: &[u8], places: u32) -> Result<i64> {
     Ok(if negative { -scaled } else { scaled })
 }
 
-/// Parse a date with a time (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Servers may leave out trailing
-/// parts that are 0.
+/// Parse a date and time (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Trailing zero parts may be missing.
 fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     let mut reader = Reader::new(bytes);
     let mut read = DateTime::default();

@@ -14,8 +14,7 @@ use workload::ycsb::{Fields, Key, Shape, Values};
 /// The parameter type `MYSQL_TYPE_VAR_STRING`.
 const STRING: [u8; 2] = [0xFD, 0x00];
 
-/// The statements that a connection has prepared for a workload. A statement that reads or writes one field is prepared
-/// once for each field.
+/// The statements prepared on a connection for a workload. Those for a single field exist once for each field.
 pub struct Statements {
     insert: Option<Prepared>,
     reads: Vec<Prepared>,

@@ -102,11 +102,11 @@ pub struct Outcome {
     pub rows: u64,
     /// The number of rows that the commands have read, changed or written.
     pub changed: u64,
-    /// Whether a transaction is open, or has failed and must still be ended.
+    /// True if a transaction is open, or has failed and must still be ended.
     pub in_transaction: bool,
 }
 
-/// Whether the answer is complete after a message.
+/// The state of an answer after a message: complete, or with more messages to come.
 pub enum Step {
     More,
     Ready(Result<Outcome>),
@@ -137,14 +137,12 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a connection that broke during the answer. If the server sent an error before, the failure
-    /// has the text of this error.
+    /// Return the failure of a connection that broke during the answer, with the text of a server's earlier error.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
 
-    /// Process ReadyForQuery, which contains the state of the session: `I` for idle, `T` in a transaction, `E` in a
-    /// failed transaction.
+    /// Process ReadyForQuery, which contains the session's state: `I` idle, `T` transaction, `E` failed transaction.
     fn ready(&mut self, body: &[u8]) -> Result<Result<Outcome>> {
         self.outcome.in_transaction = match body {
             b"I" => false,

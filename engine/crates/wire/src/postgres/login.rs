@@ -11,8 +11,7 @@ use record::{Phase, Timeline};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The name of the protocol in ALPN, with which TLS peers agree on a protocol (PostgreSQL's documentation, "SSL Session
-/// Encryption").
+/// The name of the protocol in ALPN, the TLS extension (PostgreSQL's documentation, "SSL Session Encryption").
 pub const TLS_NAME: &str = "postgresql";
 /// The answers to a TLS request.
 const TLS_ACCEPTED: u8 = b'S';
@@ -88,8 +87,7 @@ impl Opening {
             timeline.end_phase(Phase::TlsRequest, stream.traffic());
         }
         let stream = stream.secure(transport, address, timeline).await?;
-        // Without this check, the client could mistake a server of another protocol for PostgreSQL (PostgreSQL's
-        // documentation on direct TLS).
+        // Otherwise another protocol's server could be mistaken for PostgreSQL (documentation on direct TLS).
         if self.negotiation == Negotiation::Direct && stream.agreed_protocol() != Some(TLS_NAME.as_bytes()) {
             return Err(Failure::new(
                 Class::TlsRefused,
@@ -120,10 +118,9 @@ impl Opening {
         }
     }
 
-    /// Begin a SCRAM authentication with the configured mechanism. `plain` and `plus` say whether the server offers the
-    /// mechanism without and with channel binding.
-    /// Errors: class `authentication` if the server does not offer the configured mechanism, or has no certificate for
-    /// the channel binding.
+    /// Begin SCRAM with the configured mechanism. `plain` and `plus` say whether the server offers the mechanism
+    /// without and with channel binding. Errors: class `authentication` if the server does not offer the configured
+    /// mechanism, or has no certificate for the channel binding.
     fn exchange(&self, stream: &Stream, plain: bool, plus: bool) -> Result<Exchange> {
         let binding = match (self.channel_binding, plain, plus) {
             (false, true, _) => Binding::None,

@@ -80,8 +80,7 @@ impl Scripts {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
-    /// Read `count` accounts in one pipeline. This takes one round trip, and on first use a second one to prepare the
-    /// statement.
+    /// Read `count` accounts in a pipeline. This takes one round trip, and on first use one more for the preparation.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -156,8 +155,7 @@ impl Scripts {
         ))
     }
 
-    /// Of the statements with these indexes, prepare those that the session has not prepared yet. As in pgbench, this
-    /// takes a separate round trip.
+    /// Prepare the statements with these indexes that the session lacks, like pgbench in a separate round trip.
     async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
         if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());
@@ -267,9 +265,8 @@ impl IntegerStatement {
     }
 }
 
-/// Append a request that executes several statements. `append_requests` appends the statements. In the simple query
-/// protocol, all statements become one message. In the extended query protocol, the message Sync follows the
-/// statements.
+/// Append a request for the statements that `append_requests` appends. In the simple query protocol, they become one
+/// message. In the extended query protocol, the message Sync follows them.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {

@@ -1,6 +1,5 @@
-//! YCSB's operations, with the same statements as YCSB's JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared
-//! statements on a table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`. The server converts these
-//! column names to lower case.
+//! YCSB's operations, with the prepared statements of YCSB's JDBC binding (`site.ycsb.db.JdbcDBClient`) on a table
+//! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`. The server converts the names to lower case.
 
 use super::Results;
 use super::channel::{Channel, end, row};
@@ -12,8 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
-/// The names of the statements that a session has prepared for a workload. A statement that reads or writes one field
-/// is prepared once for each field.
+/// The names of the statements that a session has prepared. Those for a single field exist once for each field.
 pub struct Statements {
     shape: Shape,
     reads: Vec<String>,

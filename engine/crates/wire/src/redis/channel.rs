@@ -7,8 +7,7 @@ use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
 use net::transport::Stream;
 
-/// A connection to a Redis server. Commands are written to [`Channel::request`], and sent by [`Channel::ask`] or
-/// [`Channel::ask_all`].
+/// A connection to a Redis server. [`Channel::ask`] or [`Channel::ask_all`] sends the commands in [`Channel::request`].
 pub struct Channel {
     pub(super) io: Buffered,
 }
@@ -23,8 +22,7 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox, and return the result of `read`. `read` gets the first element of the reply, and
-    /// the bytes after this element.
+    /// Send the command in the outbox. Return the result of `read` for the first element of the reply and the rest.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -33,9 +31,8 @@ impl Channel {
         }
     }
 
-    /// Send the outbox, a pipeline of `commands` commands, in one write. Pass each reply to `read`. If the server
-    /// answers a command with an error, return this error only after all replies, so that the connection can be used
-    /// again.
+    /// Send the outbox, a pipeline of `commands` commands, in one write. Pass each reply to `read`. A server's error is
+    /// returned only after all replies, so that the connection can be used again.
     pub async fn ask_all(
         &mut self,
         commands: usize,
@@ -96,8 +93,7 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line that precedes an argument's bytes, such as `$5`. The caller then appends the bytes and calls
-/// [`append_end`].
+/// Append the line before an argument's bytes, such as `$5`. The caller appends the bytes and calls [`append_end`].
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);

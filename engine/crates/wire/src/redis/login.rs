@@ -11,7 +11,6 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// The user if none is configured.
 const DEFAULT_USER: &str = "default";
 
 /// The credentials and settings with which sessions begin. They include the password, so they are never printed.
@@ -66,8 +65,7 @@ impl Opening {
         }
     }
 
-    /// Append AUTH. If no user is configured, AUTH contains only the password, because servers before version 6 know
-    /// only this form.
+    /// Append AUTH. Without a configured user it has only the password, the only form for servers before version 6.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {

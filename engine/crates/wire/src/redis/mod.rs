@@ -1,6 +1,5 @@
 //! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET (one at a time, or several in a pipeline), SET followed by
-//! WAIT, and YCSB's operations on hashes. A server has a separate port for TLS, where each connection begins with the
-//! TLS handshake.
+//! WAIT, and YCSB's operations on hashes. TLS has a separate port and begins with the connection.
 
 mod channel;
 mod login;
@@ -36,8 +35,7 @@ use ycsb::{Hashes, ScannedKeys};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The possible addresses of the server, such as `cache1:6379`. The first one that accepts a TCP connection is
-    /// used.
+    /// The possible addresses of the server, such as `cache1:6379`. The first that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     /// The addresses of the same servers with their TLS ports. If absent, TLS uses `addresses` too.
     pub tls_addresses: Option<Vec<String>>,
@@ -158,8 +156,7 @@ impl Service {
     }
 
     /// Return a more precise failure if the first connection reached the wrong port. A TLS port closes a plain
-    /// connection without an answer. A plain port mistakes the first message of a TLS client for an incomplete line,
-    /// and waits for the end of the line.
+    /// connection without an answer. A plain port takes a TLS client's first message for an incomplete line, and waits.
     fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
         let has_ended = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {

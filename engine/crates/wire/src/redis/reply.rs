@@ -10,8 +10,7 @@ const END: &[u8] = b"\r\n";
 const LONGEST_LINE: usize = 64 * 1024;
 /// The maximum length of a string: the default of Redis's `proto-max-bulk-len`.
 const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
-/// The maximum number of elements in a reply: Redis's limit for a command's arguments. The expected replies have far
-/// fewer.
+/// The maximum number of elements in a reply: Redis's limit for a command's arguments, far above the expected number.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +58,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return the length in bytes of the reply that begins here, including all nested elements. Return None if it is
-/// incomplete.
+/// Return the length in bytes of the reply that begins here, with nested elements, or None if it is incomplete.
 pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
     let mut reader = Reader::new(received_bytes);
     // Missing elements are counted instead of visited recursively, so deeply nested replies cannot exhaust the stack.
@@ -87,8 +85,7 @@ pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     }
 }
 
-/// Convert an error reply to a failure. The first word of the reply determines the failure's class. The connection
-/// remains usable.
+/// Convert an error reply, whose first word determines the class, to a failure. The connection remains usable.
 pub fn failure(text: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(text);
     let class = match message.split(' ').next() {

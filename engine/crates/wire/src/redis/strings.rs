@@ -9,8 +9,7 @@ use std::sync::LazyLock;
 const KEY: &[u8] = b"key:";
 /// The minimum number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// The number of offsets in [`FILLING`] at which values can begin. Neighbouring records have different offsets, so
-/// their values differ.
+/// The number of offsets in [`FILLING`] at which values begin. Neighbouring records have different offsets and values.
 const SHIFTS: u64 = 64;
 
 /// A size of values, and the records that have it: in each group of `every` records, the `count` records from position
@@ -53,10 +52,7 @@ pub struct Strings {
 
 impl Strings {
     /// Describe `records` strings whose keys begin with `prefix`. Operations read and write the strings of
-    /// `value_bytes` bytes.
-    ///
-    /// # Panics
-    /// Panics if no value has `value_bytes` bytes ([`is_size`]).
+    /// `value_bytes` bytes. Panics if no value has `value_bytes` bytes ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }
@@ -106,8 +102,7 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Some records, such as 10, belong to none of the sizes. Their values have the smallest size, and no operation
-    // reads them.
+    // Records without a size, such as record 10, get values of the smallest size, but no operation reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

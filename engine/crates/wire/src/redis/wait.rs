@@ -6,8 +6,8 @@ use base::error::{Class, Failure, Result};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// How long the server waits for the replicas, in milliseconds. This is shorter than the time that an operation has
-/// after the end of its slice (a measured window), so that the server's answer says how many replicas have the write.
+/// The server's timeout for the replicas in milliseconds. It is shorter than the time that an operation has after the
+/// end of its slice (a measured window), so that the server's answer says how many replicas have the write.
 const TIMEOUT_MS: i64 = 500;
 
 /// The number of replicas that must have a write before its operation ends.

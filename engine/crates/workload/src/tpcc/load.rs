@@ -189,8 +189,7 @@ impl Rows {
     fn customers(&mut self, warehouse: u32, district: u32, first: u32) -> Part {
         let mut part = Part::new(CUSTOMER);
         for customer in first..first + CUSTOMERS_AT_ONCE {
-            // The first 1,000 customers have the 1,000 possible names, each once. The names of later customers are
-            // drawn by NURand.
+            // The first 1,000 customers have the 1,000 possible names. NURand draws the names of later customers.
             let name = if customer <= 1000 { customer - 1 } else { self.constants.loaded_name(&mut self.random) };
             let last = LastName::new(name);
             let last = str::from_utf8(last.as_bytes()).expect("syllables are letters");

@@ -24,7 +24,7 @@ pub struct Settings {
     pub warehouses: u32,
     /// The isolation level of all transactions. Phase `load` uses the server's default instead.
     pub isolation: Isolation,
-    /// Whether terminals wait for keying and think times (clause 5.2.5).
+    /// True if terminals wait for keying and think times (clause 5.2.5).
     pub keying: bool,
 }
 

@@ -1,6 +1,5 @@
-//! TPC-C's random values: uniform numbers (clause 4.3.2.5), non-uniform numbers (`NURand`, clause 2.1.6), strings
-//! (clauses 4.3.2.2, 4.3.2.7 and 4.3.3.1) and last names (clause 4.3.2.3). No string contains characters that SQL must
-//! escape.
+//! TPC-C's random values: uniform numbers and `NURand` (clauses 4.3.2.5 and 2.1.6), strings (clauses 4.3.2.2, 4.3.2.7
+//! and 4.3.3.1) and last names (clause 4.3.2.3). No string contains characters that SQL must escape.
 
 use super::{CUSTOMERS, ITEMS};
 use base::Random;
@@ -60,8 +59,7 @@ impl Constants {
     }
 }
 
-/// Return whether the constant for last names in transactions may differ by `delta` from the constant for last names in
-/// the data (clause 2.1.6.1).
+/// Return whether the constants for last names in transactions and data may differ by `delta` (clause 2.1.6.1).
 fn is_allowed(delta: u32) -> bool {
     (65..=119).contains(&delta) && delta != 96 && delta != 112
 }
@@ -99,8 +97,7 @@ pub fn append_zip(random: &mut Random, sql: &mut Vec<u8>) {
     });
 }
 
-/// Append a value of I_DATA or S_DATA in quotes: 26 to 50 alphanumeric characters. A tenth of these values contain
-/// ORIGINAL.
+/// Append a value of I_DATA or S_DATA in quotes: 26 to 50 alphanumeric characters. A tenth of the values have ORIGINAL.
 pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     let begins = sql.len() + 1;
     append_text(random, 26, 50, sql);
@@ -122,8 +119,7 @@ fn quoted(sql: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     sql.push(b'\'');
 }
 
-/// Append `count` random characters. 16 random bits choose one of at most 62 characters, so the probability of each
-/// character is exact to 0.1 %.
+/// Append `count` random characters. With 16 random bits for at most 62 characters, probabilities are exact to 0.1 %.
 fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u8>) {
     let mut bits = 0;
     for place in 0..count {

@@ -41,8 +41,7 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows of stock for which an update statement is prepared. An order with fewer rows repeats its last
-/// row, which has no effect.
+/// The numbers of rows in the stock update statements. An order with fewer rows repeats its last row, to no effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so the minimum is one
 /// less than the smallest number of lines of an order.
@@ -114,8 +113,7 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). It reads the column of the customer's
-/// district, S_DIST_01 to S_DIST_10.
+/// Return New-Order's query for a warehouse's stock (clause 2.4.2.2) with the district's column, such as S_DIST_01.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(
@@ -128,8 +126,7 @@ fn stock(district: u32) -> Statement {
     )
 }
 
-/// Return the statement that updates `rows` existing rows of stock. It is `INSERT … ON DUPLICATE KEY UPDATE`, which can
-/// set different values in each row.
+/// Return the update of `rows` rows of stock: `INSERT … ON DUPLICATE KEY UPDATE` can set different values in each row.
 fn update_stock(rows: usize) -> Statement {
     let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
     statement(
@@ -159,8 +156,7 @@ fn lines(count: usize) -> Statement {
 /// Return the statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // An index contains all columns of this query. The query therefore does not lock the rows of all customers with
-        // this name.
+        // An index contains all columns of this query, so the rows of customers with this name are not locked.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],
@@ -256,15 +252,13 @@ fn one_order_per_district(district: &str, order: &str) -> String {
     vec![one; DISTRICTS as usize].join(" OR ")
 }
 
-/// Return the statements of Delivery. It delivers the orders of all ten districts in one database transaction (clause
-/// 2.7.4.2).
+/// Return Delivery's statements. One database transaction delivers the orders of ten districts (clause 2.7.4.2).
 fn delivery() -> Vec<Statement> {
     const ORDERS: usize = 2 * DISTRICTS as usize;
     let new_orders = one_order_per_district("no_d_id", "no_o_id");
     let orders = one_order_per_district("o_d_id", "o_id");
     let lines = one_order_per_district("ol_d_id", "ol_o_id");
-    // Use a subquery for each district. GROUP BY with MIN would read and lock all new orders of the warehouse (observed
-    // on MariaDB 10.11).
+    // GROUP BY with MIN would read and lock all new orders of the warehouse (observed on MariaDB 10.11).
     let oldest = (1..=DISTRICTS).map(|district| {
         format!(
             "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \

@@ -38,8 +38,7 @@ impl Home {
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Draw one of the warehouses other than the home warehouse, all with equal probability. If there is only one
-    /// warehouse, return its number.
+    /// Draw a warehouse other than this one, with equal probability. If there is no other, return this warehouse.
     pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;
@@ -211,8 +210,8 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
     }
 }
 
-/// Run a transaction and return its outcome. After a deadlock or a lock timeout, run it again.
-/// Errors: all other errors of the transaction, and the errors of the rollback.
+/// Run a transaction and return its outcome. After a deadlock or a lock timeout, run it again. Errors: all other errors
+/// of the transaction, and those of the rollback.
 async fn run(
     request: &Request,
     session: &mut impl Sql,
@@ -263,18 +262,13 @@ pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     Err(Failure::protocol(format!("the server changed {changed} rows of {what} instead of {expected}")))
 }
 
-/// A kind of transaction: a card in the deck from which a terminal draws its next transaction (clause 5.2.4.2).
+/// A kind of transaction (clauses 2.4 to 2.8). Terminals draw the next one from a deck of cards (clause 5.2.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// TPC-C's transaction New-Order (clause 2.4).
     NewOrder,
-    /// TPC-C's transaction Payment (clause 2.5).
     Payment,
-    /// TPC-C's transaction Order-Status (clause 2.6).
     OrderStatus,
-    /// TPC-C's transaction Delivery (clause 2.7).
     Delivery,
-    /// TPC-C's transaction Stock-Level (clause 2.8).
     StockLevel,
 }
 
@@ -296,8 +290,7 @@ impl Card {
         }
     }
 
-    /// Return the time to wait before the transaction, while the user enters its input (clause 5.2.5.2), in
-    /// nanoseconds.
+    /// Return the time in nanoseconds before the transaction, while the user enters its input (clause 5.2.5.2).
     pub fn keying_ns(self) -> u64 {
         let seconds = match self {
             Card::NewOrder => 18.0,
@@ -307,8 +300,7 @@ impl Card {
         (seconds * SECOND_NS) as u64
     }
 
-    /// Draw the time to wait after the transaction, an exponentially distributed think time (clause 5.2.5.4), in
-    /// nanoseconds.
+    /// Draw the exponentially distributed think time after the transaction, in nanoseconds (clause 5.2.5.4).
     pub fn think_ns(self, random: &mut Random) -> u64 {
         let mean = match self {
             Card::NewOrder | Card::Payment => 12.0,

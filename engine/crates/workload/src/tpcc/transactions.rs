@@ -1,5 +1,4 @@
-//! TPC-C's five transactions (clause 2). For each transaction, this module draws the random input and executes the
-//! statements.
+//! TPC-C's five transactions (clause 2): drawing of the random input, and execution of the statements.
 
 use super::numbers::{Constants, LastName, between, is_original, percent};
 use super::statements::{
@@ -268,8 +267,7 @@ impl NewOrder {
         Ok((tax, order))
     }
 
-    /// Read the warehouse's tax. This is done last, because Payment transactions of this warehouse wait while the row
-    /// is locked.
+    /// Read the warehouse's tax last, because the warehouse's Payment transactions wait while the row is locked.
     async fn read_warehouse(&self, session: &mut impl Sql) -> Result<i64> {
         let mut tax = 0;
         let rows = session
@@ -333,9 +331,8 @@ fn remaining(quantity: i64, ordered: i64) -> i64 {
     if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
 }
 
-/// Write the rows of stock, and check the number of changed rows that the server reports. For this statement (an INSERT
-/// that updates existing rows) the server counts 2 for each changed row, and 1 for each unchanged row, such as a
-/// repeated last row.
+/// Write the rows of stock, and check the server's number of changed rows. In an INSERT that updates rows, the server
+/// counts 2 for each changed row and 1 for each unchanged row, such as a repeated last row.
 async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
     let (place, rows) = smallest_update(stock.len());
     let unchanged = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };
@@ -491,8 +488,7 @@ impl Payment {
         .expect("writing to memory does not fail");
     }
 
-    /// Add the payment's amount to the totals of the district and the warehouse, and build H_DATA from the names of the
-    /// two.
+    /// Add the amount to the totals of district and warehouse, and build H_DATA from the names of both.
     async fn add_to_totals(
         &self,
         session: &mut impl Sql,

@@ -18,12 +18,10 @@ const ALL_RECORDS: u64 = i32::MAX as u64;
 const MAX_RECORDS: u64 = 1 << 53;
 /// The maximum size of a record in bytes, which is that of a MongoDB document.
 const LONGEST_RECORD: u64 = 16 << 20;
-/// The factor by which the expected number of inserted records is multiplied, because a run may insert more than
-/// expected (YCSB's "fudge factor").
+/// YCSB's "fudge factor" for the expected number of inserted records: a run may insert more than expected.
 const ROOM_FOR_NEW: f64 = 2.0;
 
-/// The settings of a workload after validation. Each worker has a copy, because a worker updates its Zipfian
-/// distribution as the table grows.
+/// A workload's validated settings. Each worker has a copy, whose Zipfian distribution grows with the table.
 #[derive(Debug, Clone)]
 pub struct Core {
     pub mix: Mix,
@@ -39,8 +37,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// Validate the settings and convert them.
-    /// Errors: the reason why the settings are invalid.
+    /// Validate the settings and convert them. Errors: the reason why the settings are invalid.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let records = Records::from_settings(settings)?;
         check_fields(settings)?;
@@ -111,8 +108,7 @@ impl Core {
     }
 }
 
-/// `count` is the number of records in the table. `loaded` are the numbers of the records that this workload loads or
-/// reads.
+/// `count` is the table's number of records, `loaded` are the records that this workload loads or reads.
 struct Records {
     count: u64,
     loaded: std::ops::Range<u64>,
@@ -291,8 +287,7 @@ pub fn resolve<'a>(
     arms: impl Iterator<Item = Option<TablePlace<'a>>>,
 ) -> base::error::Result<Resolved> {
     let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
-    // Divide the new records among the hosts in the same way for all workloads. Otherwise two hosts could insert the
-    // same record.
+    // Divide the new records in the same way for all workloads, so that two hosts never insert the same record.
     let numbers = share.divided_into(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
     let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
@@ -354,10 +349,10 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each,
-    /// from three runs: `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p
-    /// readproportion=0.95 -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p
-    /// basicdb.verbose=true`.
+    /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each:
+    /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
+    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true` (three
+    /// runs).
     #[test]
     fn zipfian_requests_read_the_same_popular_records_as_ycsb() {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,

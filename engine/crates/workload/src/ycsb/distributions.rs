@@ -13,8 +13,7 @@ const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items. As in YCSB, `eta` is computed from this number even after the number of items has
-    /// grown.
+    /// The initial number of items, from which `eta` is computed, as in YCSB, even after the number has grown.
     items: u64,
     /// The number of items over which `zeta` is summed.
     summed_items: u64,
@@ -23,8 +22,7 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Create a distribution of the numbers below `items`. This sums `items` powers, which takes seconds for a hundred
-    /// million items.
+    /// Create a distribution of the numbers below `items`. This takes seconds for a hundred million items.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }
@@ -182,8 +180,7 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // The frequency of 0 is 1 / zeta. In addition, the hash maps about a thousandth of the other numbers to the
-        // same result as 0.
+        // The frequency of 0 is 1 / zeta. About a thousandth of the other numbers have the same hash.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 

@@ -24,8 +24,7 @@ pub struct Settings {
     /// The number of records after loading. Phase `run` numbers the records that it inserts from `record_count` on.
     pub record_count: u64,
     pub insert_start: u64,
-    /// The number of records to load or read, beginning with record number `insert_start`. If absent, these are all
-    /// records up to `record_count`.
+    /// The number of records to load or read, from `insert_start` on. If absent, all records up to `record_count`.
     pub insert_count: Option<u64>,
     /// The number of operations in the whole run. With the request distribution `zipfian`, the number of records that
     /// the run will insert is estimated from this number.
@@ -53,7 +52,7 @@ pub struct Settings {
     pub min_scan_length: u64,
     pub max_scan_length: u64,
     pub scan_length_distribution: ScanLengthDistribution,
-    /// Whether reads and scans return all fields. If not, they return one random field.
+    /// True if reads and scans return all fields. Otherwise they return one random field.
     pub read_all_fields: bool,
     pub write_all_fields: bool,
 }
@@ -99,8 +98,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How a record's number becomes the number in its key: `hashed` uses the hash of the number, `ordered` the number
-/// itself.
+/// The number in a record's key: a hash of the record's number (`hashed`), or the number itself (`ordered`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {

@@ -83,8 +83,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // If the read fails, the error belongs to phase `Read`. If the update fails, the error already contains
-            // phase `Update`.
+            // If the read fails, the error gets phase `Read`. The error of a failed update already has phase `Update`.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {

@@ -78,8 +78,7 @@ pub enum Fields {
     One(u32),
 }
 
-/// The kinds of operations that a workload performs and the fields that they use. From this, a protocol knows which
-/// statements to prepare.
+/// The kinds of a workload's operations and their fields: from them a protocol knows which statements to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,

@@ -94,8 +94,7 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// Whether the insert of each record from index `readable` on has ended. A record becomes readable only when all
-    /// earlier inserts have ended.
+    /// True for each ended insert from index `readable` on. A record becomes readable after all earlier inserts.
     ended: Mutex<VecDeque<bool>>,
 }
 

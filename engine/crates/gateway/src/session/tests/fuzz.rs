@@ -1,5 +1,4 @@
-//! Bounded fuzzing: arbitrary bytes from client or server, split into chunks in any way, cause no panic and reveal no
-//! value that must be encrypted.
+//! Bounded fuzzing: arbitrary bytes, in chunks of any size, cause no panic and reveal no value that must be encrypted.
 
 use super::*;
 
@@ -49,8 +48,7 @@ fn session_never_panics_on_arbitrary_bytes_from_client_or_server() {
         while !choices.0.is_empty() {
             let (side, selector) = (choices.byte(), choices.byte());
             let input = choices.bytes();
-            // Half of the inputs are put into packets with the right sequence number. Other bytes would seldom pass the
-            // first check.
+            // Half of the inputs are put into valid packets, because other bytes seldom pass the first check.
             let input = if selector.is_multiple_of(2) { packet(test.session.sequence, input) } else { input.to_vec() };
             match side % 3 {
                 0 => test.server_in_chunks(&input, usize::from(selector)),

@@ -135,8 +135,7 @@ fn data_key_is_refused_after_a_key_with_a_higher_number() {
         let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
         assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's current one");
     }
-    // A refused key does not replace the current key. A key is refused if its number is too low or if it cannot be
-    // unwrapped.
+    // A refused key (its number is too low, or it cannot be unwrapped) does not replace the current key.
     let mut other = customers(&mut Gateway::for_session(salt(), 9));
     *other.definitions[1].last_mut().unwrap() ^= 1;
     decryption.define(&other.definitions[1]).unwrap_err();
@@ -165,8 +164,7 @@ fn plaintext_in_a_column_that_must_be_encrypted_is_an_error() {
     read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
 }
 
-/// A holder of the master key could encrypt values that contradict the column's definition. The application must not
-/// get such values.
+/// A holder of the master key could encrypt values of a wrong type. The application must not get such values.
 #[test]
 fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
     let mut gateway = Gateway::known();
@@ -290,8 +288,7 @@ proptest! {
     }
 }
 
-/// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. Each byte 0xAA ends a
-/// packet of the result set.
+/// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. 0xAA ends a packet.
 #[test]
 fn reading_result_sets_from_arbitrary_bytes_never_panics() {
     bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {

@@ -228,10 +228,9 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return test vectors in which the client requires a column to be encrypted but cannot decrypt it, and must refuse the
-/// result set. In some, the column is plaintext, as if the connection bypassed the gateway. In others, the envelope
-/// (the data after the column definition that a client needs for decryption) was removed, or contains no key for the
-/// client.
+/// Return test vectors that the client must refuse, because it requires a column to be encrypted but cannot decrypt it:
+/// the column is plaintext, as if the connection bypassed the gateway, or the envelope (the decryption information
+/// after the column definition) was removed or contains no key for the client.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
