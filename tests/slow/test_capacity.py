@@ -95,17 +95,6 @@ def test_measured_capacity_of_each_server_equals_its_computed_capacity(server: A
     assert effect.verdict is Verdict.COSTS
 
 
-def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path: Path) -> None:
-    # These runs make more requests than those of other tests: for the verdict "no difference" the interval must be
-    # within ±5 %.
-    with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
-        folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
-        runs = (sweep(access, folder, "100/s..2000/s", LIMIT_SECONDS / 2, rounds=12) for folder in folders)
-        effects = (each for result in runs for each in result.effects if each.metric == CAPACITY)
-        resolved = next(each.verdict for each in effects if each.verdict is not Verdict.UNRESOLVED)
-    assert resolved is Verdict.NO_DIFFERENCE
-
-
 def test_report_has_costs_at_each_listed_load_that_both_variants_can_serve(server: Access, tmp_path: Path) -> None:
     # The queue with TLS serves 400 a second, and the one without 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
