@@ -35,8 +35,6 @@ class TrustingClientCertificates(SysbenchServer):
 
 
 class MysqlBench(Bench):
-    """A comparison of the engine with mariadb-slap and sysbench on one arm."""
-
     @property
     def encrypted(self) -> bool:
         return self.arm.levels["transport"] == "tls"

@@ -26,8 +26,6 @@ SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts
 
 
 class PostgresBench(Bench):
-    """A comparison of the engine with pgbench on one arm."""
-
     def pgbench(self, clients: int, *options: str) -> Usage:
         service, host, port, ca_file = self.target()
         secure = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": ca_file} if ca_file else {"PGSSLMODE": "disable"}

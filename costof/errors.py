@@ -39,8 +39,6 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 
 
 class ErrorText:
-    """The texts of errors: what is wrong, and what to do next."""
-
     # ruff format would spread each message over many lines.
     # fmt: off
     UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
@@ -314,8 +312,6 @@ class ErrorText:
 
 
 class WarningText:
-    """The texts of warnings, shown next to the figures."""
-
     # fmt: off
     REPLICATE_DIFFERS = Message(lambda metrics: f"two identical copies of the control differ in {metrics} by more "
         "than chance: trust only effects that are larger than this difference")

@@ -229,11 +229,10 @@ class Rows:
 
     @property
     def commits(self) -> list[str]:
-        """Return the commits at which the rows were measured."""
         return [*dict.fromkeys(row.commit for row in self._rows)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """Return the median time in ms of a request without added cost, as measured since the machine's last boot.
+        """Return the median time in ms of a request without added cost since the last boot.
 
         Raises `StatisticsError` if no such request has been measured since then.
         """

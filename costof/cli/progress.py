@@ -138,8 +138,7 @@ class LiveTable:
         self._names = Names()
         self._stage = ""
         self._round: RoundEvent | None = None
-        #: The lengths of the lines that were drawn last.
-        self._drawn: list[int] = []
+        self._drawn_lengths: list[int] = []
         self._open = False
 
     def show(self, event: Event) -> None:
@@ -190,19 +189,16 @@ class LiveTable:
         with self._console:
             self._clear_wrapped_lines()
             self._live.update(_Lines(lines), refresh=True)
-        self._drawn = [Segment.get_line_length(line) for line in lines]
+        self._drawn_lengths = [Segment.get_line_length(line) for line in lines]
 
     def _clear_wrapped_lines(self) -> None:
-        """Clear lines that the terminal has added to the table by breaking lines, because it has become narrower.
-
-        rich clears only as many lines as it has drawn.
-        """
+        """Clear the lines that a narrowed terminal has added to the table. rich clears only as many as it has drawn."""
         width = max(1, self._console.width)
-        wrapped = sum(max(1, ceil(length / width)) for length in self._drawn) - len(self._drawn)
+        wrapped = sum(max(1, ceil(length / width)) for length in self._drawn_lengths) - len(self._drawn_lengths)
         if wrapped > 0:
             clear = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
             self._console.control(Control(ControlType.CARRIAGE_RETURN, *clear * wrapped))
-        self._drawn = []
+        self._drawn_lengths = []
 
 
 class _Lines:

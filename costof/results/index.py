@@ -89,8 +89,6 @@ def find_contexts(core: Core) -> list[Context]:
 
 
 class Index:
-    """Look-ups by name in one result."""
-
     def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
         self.core = core
         self.leads = leads
@@ -175,10 +173,7 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error.
-
-        Such an arm has no figures, or only those on the wire or in the application.
-        """
+        """Return a sentence about an arm in error, which has no figures, or figures in only one view."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
@@ -202,12 +197,10 @@ class Index:
         return entry.label + entry.where if entry else arm
 
     def metric_label(self, name: str) -> str:
-        """Return the metric's label, or its name if the result does not have the metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
     def workload_label(self, name: str) -> str:
-        """Return the workload's label, or its name if the result holds no such workload."""
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
@@ -291,10 +284,7 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether the headline metrics are measured in several views: on the wire and in an application.
-
-        If so, each figure has to name its view.
-        """
+        """Return whether headline metrics are measured in several views. If so, each figure has to name its view."""
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property

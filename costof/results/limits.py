@@ -53,10 +53,7 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
 
 
 def limit_state(change: Estimate, limit: Limit) -> State:
-    """Return the verdict on a change that is given in the limit's unit.
-
-    It is undecided if the change's interval includes the limit.
-    """
+    """Return the verdict on a change in the limit's unit: undecided if the change's interval includes the limit."""
     # With this sign, a lower change is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))

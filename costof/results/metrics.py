@@ -68,7 +68,6 @@ class Samples:
         self._reported.add(metric)
 
     def without(self, rounds: Container[int]) -> Samples:
-        """Return a copy without the numbers of these rounds."""
         values = {
             pair: {number: value for number, value in numbers.items() if number not in rounds}
             for pair, numbers in self._values.items()
@@ -108,10 +107,7 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
-        """Return the numbers, counted from 1, of the rounds whose values `pairs` returns.
-
-        If the run restarted its servers, return the numbers of the starts of the servers instead.
-        """
+        """Return the numbers, counted from 1, of the rounds or starts of the servers whose values `pairs` returns."""
         return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:

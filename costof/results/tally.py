@@ -72,7 +72,6 @@ class Tally:
         return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
 
     def discarded(self) -> list[DiscardedPart]:
-        """Return the discarded slices and rounds, in the order of the rounds."""
         found = self._shares.judge(self._cores)
         rounds = []
         for number in found.discarded:

@@ -187,10 +187,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send a measuring process the plan, with the arms that it may be able to measure.
-
-        Record which of these arms it accepts, and return its answer.
-        """
+        """Send a measuring process the plan with the arms that it may measure. Record its answer, and return it."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [

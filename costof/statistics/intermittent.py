@@ -93,10 +93,7 @@ def intermittent(
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """Return the p-value: the share of random sums that are at least as large as the arm's.
-
-    The arm's own sum counts as one of the random sums.
-    """
+    """Return the p-value: the share of random sums, the arm's own included, that are at least as large as the arm's."""
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))
     while drawn < most:

@@ -240,7 +240,6 @@ def extrapolated(effect: Contrast, rounds: int) -> Contrast:
 
 
 def with_errors(effect: Contrast, times: float) -> Contrast:
-    """Return the effect with its standard errors multiplied by `times`."""
     difference = effect.difference and effect.difference.widened(times)
     return replace(effect, change=effect.change.widened(times), difference=difference)
 

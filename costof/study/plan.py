@@ -279,10 +279,7 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """The number of statements in an operation of `--client`'s load generator, by class such as 'read'.
-
-        It is {} without `--client`.
-        """
+        """The number of statements in an operation of `--client`, by class such as 'read'; {} without `--client`."""
         if self.client is None:
             return {}
         program = client(self.client)

@@ -47,7 +47,6 @@ LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
-#: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 #: A sweep with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer. For that, its slices may
 #: be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each slice.
@@ -71,10 +70,7 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The name of the percentile that a command reports and that the limit is about, such as 'p99_ms'.
-
-        It is None if costof itself measures the time of each operation.
-        """
+        """The name of the percentile that a command reports, such as 'p99_ms'; None if costof times the operations."""
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -143,12 +139,12 @@ class Sweep(Model):
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return the delay in ms after which a slice ends early, because it can no longer keep the limit.
+        """Return how many ms late an operation may begin. If one begins later, its slice ends early.
 
-        The delay is how late an operation begins. For a limit on the latency of new connections, it is the limit plus 2
-        * share * length. `share` is the permitted share of connections above the limit (0.01 for a p99), and `length`
-        is the length of the slice. If an arrival is later than this, more than the permitted share exceeds the limit.
-        For all other limits, the delay is half the slice's length, which only an overloaded server reaches.
+        For a limit on new connections, return limit + 2 * share * length. `share` is the permitted share of connections
+        above the limit (0.01 for a p99), and `length` is the length of the slice. If an arrival is later than this,
+        more than the permitted share exceeds the limit. For all other limits, return half the slice's length, which
+        only an overloaded server reaches.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2

@@ -346,8 +346,5 @@ def _labels(commands: Sequence[str]) -> list[str]:
 
 
 def _shortened(words: str) -> str:
-    """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
-
-    Because of the quotation marks, the command is not capitalized at the beginning of a sentence.
-    """
+    """Return at most `LONGEST_LABEL` characters of a command in quotes, so that a sentence does not capitalize it."""
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

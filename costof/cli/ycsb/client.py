@@ -33,11 +33,7 @@ class Times:
     histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
-        """Return a percentile in ns.
-
-        The histogram keeps only three significant digits and may round up, so the result is limited to the exact
-        maximum.
-        """
+        """Return a percentile in ns, limited to the exact maximum, because the histogram may round a value up."""
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
