@@ -59,7 +59,7 @@ class Nginx:
 
 @dataclass(frozen=True)
 class Peer:
-    """A load generator. One function returns its command line for an arm and a URL, and one reads its output."""
+    """A load generator: functions that return the command line for an arm and a URL, and that read the output."""
 
     name: str
     argv: Callable[[str, str], list[str]]

@@ -410,8 +410,7 @@ def columns_for(contexts: int) -> int:
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     """Return whether the panel at this index shows the names of its rows at its left edge.
 
-    All panels do, except in a wide picture of several contexts (`many`), such as distances. There, only the leftmost
-    panels show names.
+    In a wide picture of several contexts (`many`), such as distances, only the leftmost panels show names.
     """
     return not many or width < WIDE or index % columns == 0
 

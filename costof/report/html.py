@@ -40,8 +40,6 @@ HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 
 @dataclass
 class Layout:
-    """The blocks of a document by their place on the page."""
-
     alerts: list[Block] = field(default_factory=list)
     lead: list[Block] = field(default_factory=list)
     picture: Picture | None = None

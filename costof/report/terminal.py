@@ -278,10 +278,7 @@ def _bar(difference: Estimate) -> str:
 
 
 def interval_bar(estimate: Estimate, scale_low: float, scale_high: float, zero_inside: str = "│") -> str:
-    """Return an interval as a bar on a scale that contains 0.
-
-    Zero is drawn as '│', or as `zero_inside` if it is within the interval.
-    """
+    """Return an interval as a bar on a scale that contains 0, drawn as '│' (within the interval as `zero_inside`)."""
 
     def place(value: float) -> int:
         return round((value - scale_low) / (scale_high - scale_low) * (BAR - 1))

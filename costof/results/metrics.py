@@ -21,8 +21,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """The workload and the arm of a slice (a measured window).
 
-    In some rounds, the control and its identical copy swap places. `arm` is the arm that was measured.
-    `stands_for` is the arm to which the figures belong if it is another one, otherwise None.
+    In some rounds, the control and its identical copy swap places. `arm` is the arm that was measured. `stands_for` is
+    the arm to which the figures belong if that is another arm, otherwise None.
     """
 
     workload: str

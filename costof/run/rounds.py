@@ -288,8 +288,8 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
     """Renew the load generator's TLS session and open connections before a slice, without measuring.
 
-    If the arm resumes TLS sessions, and `arrange` has made its last session invalid, the load generator gets a new
-    session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed
+    If the arm resumes TLS sessions, and `Service.arrange` has made its last session invalid, the load generator gets a
+    new session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed
     would affect all slices (measured windows) of the arm.
     """
     workload = plan.study.workloads[name]

@@ -9,7 +9,7 @@ and of the control's identical copy (replicate). A randomization test within blo
 has more outliers than chance explains (Edgington & Onghena 2007, chapter 6):
 
 1. Add up by how much the arm's outliers exceed the limit for outliers.
-2. In each round, draw one of the three slices at random, and add up the same sum over the drawn slices. Repeat this.
+2. In each round, draw one of the three slices at random. Add up by how much the drawn outliers exceed it. Repeat this.
 3. The p-value is the share of random sums that are at least as large as the arm's sum (Phipson & Smyth 2010).
 
 A cost that is equal in all rounds does not count, since each slice is compared with its own arm's median.

@@ -210,7 +210,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return the headline verdicts that would be different if one of the hosts were left out, each with this host."""
+    """Return the headline verdicts that would be different without one of the hosts, each with that host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)

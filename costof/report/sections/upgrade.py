@@ -178,7 +178,8 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                 continue
             contexts = (before.context, after.context)
             floors = [each for each in core.noise_floor if each.metric == name and each.context in contexts]
-            # The control's figure may be far from this arm's, so its absolute noise says nothing about this arm.
+            # The control's figure may be far from this arm's, so the control's absolute noise says nothing about this
+            # arm.
             noise = max((each.relative for each in floors), default=0.0)
             change, difference = mean_over_rounds(logs), mean_over_rounds(differences(*values))
             contrasts.append(

@@ -108,7 +108,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
         - They begin the report of a run with several contexts (such as distances), if the run measures connections and
           has at most `MOST_SENTENCES` protections.
-        - In a run with a single context, other sentences do not repeat the effects that they mention.
+        - In a run with a single context, they replace other sentences about the same effects.
         """
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the report needs no example service.
