@@ -25,10 +25,7 @@ CONNECTIONS = 500
 
 
 class TrustingClientCertificates(SysbenchServer):
-    """A server that trusts client certificates of the lab's CA.
-
-    If no CA were configured, the server would reject every client that presents a certificate.
-    """
+    """A server that trusts client certificates of the lab's CA. Without a CA, it would reject them all."""
 
     def command_line(self, binary: Path) -> list[str]:
         return [*super().command_line(binary), f"--ssl-ca={self.ca_file}"]

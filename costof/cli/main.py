@@ -59,10 +59,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions as click does.
-
-        click would import every command to get its help. This function takes the help from `COMMANDS` instead.
-        """
+        """Return completions as click does, but with help from `COMMANDS`: click would import every command for it."""
         names = [
             CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
         ]

@@ -254,7 +254,7 @@ def two_digits(value: float, *, signed: bool = False) -> str:
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
-    """Return the verdict on a difference that was computed and not measured: whether its interval contains 0."""
+    """Return 'costs', 'saves' or 'unresolved' for a computed difference, by whether its interval contains 0."""
     if difference.low > 0:
         return Verdict.COSTS
     return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED

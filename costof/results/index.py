@@ -184,7 +184,6 @@ class Index:
 
     @property
     def control_heading(self) -> str:
-        """Return the heading of the column with the control's figures, such as 'control: plain'."""
         return "control" if self.control_label == "control" else f"control: {self.control_label}"
 
     def label(self, arm: str) -> str:

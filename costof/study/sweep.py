@@ -187,8 +187,8 @@ def parse_sweep(
 ) -> Sweep | None:
     """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
-    `study` must already have the range's lowest load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
-    `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
+    `study` must already be the study at the lowest load of the range (`at_load`). Raises `BAD_RATE`, `BAD_RANGE`,
+    `BAD_LATENCY_LIMIT`, `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
     latency_limits = [each for each in limits if is_latency_limit(each)]
     if not latency_limits:

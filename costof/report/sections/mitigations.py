@@ -334,10 +334,7 @@ def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
 
 
 def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
-    """Return the text of the summary's line 'What reduces the cost'.
-
-    For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
-    """
+    """Return what reduces the cost, such as 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'"""
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}.{_share_of_loss(index, data, data.best)}"

@@ -148,10 +148,7 @@ class UpgradeSection(Section[Spec, Upgrade]):
 
 
 def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
-    """Return the pairs of arms that differ only in this factor.
-
-    The first arm of each pair has the same level of the factor as the run's first arm.
-    """
+    """Return the pairs of arms that differ only in this factor, first the arm with the level of the run's first arm."""
     measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
     if not measured:
         return []
@@ -220,10 +217,7 @@ def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after
 
 
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
-    """Return the sentence about the changes of one arm.
-
-    For example: "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]."
-    """
+    """Return a sentence such as "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]"."""
     changed = [
         f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
         for each in changes
