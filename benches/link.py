@@ -27,7 +27,10 @@ TRANSFER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer over one TCP connection. `link_cpu` is the CPU use of the simulating engine, in cores."""
+    """The result of a transfer over one TCP connection on one link.
+
+    `link_cpu` is the CPU use, in cores, of the engine that simulates the link.
+    """
 
     link: str
     congestion_control: str

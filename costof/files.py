@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a temporary file and rename it to `path`, so that a crash leaves the old file intact. Raises `OSError`."""
+    """Write a temporary file and rename it to `path`, so that a full disk or a crash leaves the old file intact.
+
+    Raises `OSError`.
+    """
     write_together({path: content})
 
 

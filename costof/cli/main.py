@@ -59,7 +59,10 @@ class Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions as click does, but with help from `COMMANDS`: click would import every command for it."""
+        """Return completions as click does.
+
+        click would import every command to get its help. This function takes the help from `COMMANDS` instead.
+        """
         names = [
             CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
         ]

@@ -37,7 +37,10 @@ def check_json_lines(json_lines: bool, answer_form: AnswerForm, dry_run: bool) -
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file (whole or not at all), pipe or device that the user named. Raises `FILE_NOT_WRITABLE`."""
+    """Write a file that the user has named. Raises `FILE_NOT_WRITABLE`.
+
+    A regular file is written completely or not at all. Pipes and devices are written directly.
+    """
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(content.encode() if isinstance(content, str) else content)

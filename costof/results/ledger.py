@@ -296,7 +296,10 @@ class Ledger:
             raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
     def append(self, record: AnyRecord) -> None:
-        """Append a record and pass it to the kernel, so that it survives a crash. Raises `OUTPUT_NOT_WRITABLE`."""
+        """Append a record and pass it to the kernel, so that a crash of this process does not lose it.
+
+        Raises `OUTPUT_NOT_WRITABLE`.
+        """
         line = json.dumps(record.model_dump(mode="json", by_alias=True)) + "\n"
         path = self.folder / SLICES
         try:

@@ -119,7 +119,10 @@ class Samples:
         return control_numbers, arm_numbers
 
     def comparable_pairs(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
-        """Return the paired means of control and arm; None for too few pairs, or without success on the control."""
+        """Return the paired means of control and arm.
+
+        Return None if there are too few pairs, or if no operation of the workload succeeded on the control.
+        """
         if (
             arm.control_arm is None
             or SliceKey(plan.study.metrics[metric].workload, arm.control_arm) not in self._succeeded
@@ -190,7 +193,10 @@ def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
-    """Return a mean time in the metric's unit. A rate is that of one worker, or of all if the metric counts all."""
+    """Return a mean time in the metric's unit.
+
+    If the unit is a rate, return the rate of one worker, or of all workers if the metric counts all workers together.
+    """
     if metric.unit == "per_second":
         return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
     return nanoseconds / NS_PER_UNIT[metric.unit]

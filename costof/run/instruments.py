@@ -282,7 +282,10 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return a workload's name for a measuring process: 'query x 4' if the arm has a number of workers, here 4."""
+        """Return the name by which a measuring process knows an arm's workload.
+
+        It is 'query x 4' if the arm has its own number of workers, here 4.
+        """
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,

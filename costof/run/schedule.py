@@ -188,7 +188,10 @@ class Looks:
         self._ended_at = rate
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
-        """Return the error rate of the look (interim analysis) that is due now, and count it as spent; else None."""
+        """Return the error rate of the interim analysis (look) that must take place now; None if there is none.
+
+        The returned error rate counts as spent.
+        """
         budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None

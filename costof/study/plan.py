@@ -223,7 +223,10 @@ class Plan(Model):
         return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
-        """Return the load of an arm; None without a load. Of several loads, it is the arm's level of `LOAD`."""
+        """Return the load under which an arm is measured; None without a load.
+
+        If the run has several loads, the arm's level of the factor `LOAD` says which.
+        """
         if self.load is None or not self.rates:
             return self.load
         return self.load.at_rate(float(arm.levels[LOAD]))

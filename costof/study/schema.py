@@ -515,7 +515,10 @@ class Study(Model):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The label (or else the name) of each level of the main factor. The labels of arms begin with it."""
+        """The label of each level of the main factor; its name if it has no label.
+
+        The labels of arms begin with these labels.
+        """
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:

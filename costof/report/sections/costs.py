@@ -353,7 +353,10 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in `rest`, in metrics that `shown` lacks; None without such metrics."""
+    """Return a sentence about the largest cost in all metrics that the lines in `shown` do not cover.
+
+    Return None if the lines in `rest` do not cover any further metrics.
+    """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]

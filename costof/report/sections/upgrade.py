@@ -148,7 +148,10 @@ class UpgradeSection(Section[Spec, Upgrade]):
 
 
 def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
-    """Return the pairs of arms that differ only in this factor, first the arm with the level of the run's first arm."""
+    """Return the pairs of arms that differ only in this factor.
+
+    The first arm of each pair has the same level of the factor as the run's first arm.
+    """
     measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
     if not measured:
         return []
