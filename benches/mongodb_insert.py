@@ -110,7 +110,7 @@ def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int =
 
 
 def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Usage:
-    """Measure go-ycsb. It reads its password from a file, since command lines are visible to all users."""
+    """Measure go-ycsb. The password is in a file, since command lines are visible to all users."""
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
         login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")

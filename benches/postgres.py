@@ -1,8 +1,8 @@
 """Comparison of the engine with pgbench: prepared selects on 1 and 32 connections, and new connections with a select.
 
-Both read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows medians.
-`pgbench --connect` opens its connections one after the other, as does the engine's workload `connect`. Both prepare the
-first query of a connection.
+Both programs read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows
+medians. `pgbench --connect` opens its connections one after the other, as does the engine's workload `connect`. Both
+programs prepare the first query of a connection.
 """
 
 from __future__ import annotations

@@ -427,7 +427,7 @@ class Undecipherable:
     # fmt: on
 
 
-#: OpenSSL's errors for a certificate that no known authority has signed.
+#: Matches OpenSSL's errors for a certificate that no known authority has signed.
 _UNTRUSTED = re.compile(r"self[- ]signed certificate|unable to get (?:local )?issuer certificate")
 UNTRUSTED_HINT = "; no known authority has signed the certificate: give the CA file of its authority with --tls-ca FILE"
 

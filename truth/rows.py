@@ -127,7 +127,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """An effect in a run of a study's quick profile. It answers the study's question. Its true value is unknown."""
+    """An effect in a run of a quick profile, on a metric that answers the study's question. Its truth is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str

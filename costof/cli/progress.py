@@ -38,8 +38,8 @@ LINE_SECONDS = 10.0
 DRAWING_SECONDS = 0.25
 #: Without a terminal: the maximum number of effects in a line.
 MOST_IN_LINE = 4
-#: The maximum width of the table. If the user makes the terminal narrower, it breaks lines that no longer fit. Their
-#: parts may scroll out of the screen, where the cursor cannot erase them.
+#: The maximum width of the table. If the user makes the terminal narrower than the table, the terminal breaks the
+#: table's lines. The parts may scroll out of the screen, where the cursor cannot erase them.
 WIDEST = 79
 #: The table has two optional columns: a drawing of each confidence interval, and the time until each effect has a
 #: verdict. Each appears only if the table has at least this width.
@@ -371,8 +371,8 @@ def _needed(effect: RunningEffect) -> str:
 def bar(estimate: Estimate) -> str:
     """Return a drawing of the confidence interval on a scale that contains 0, such as '│ ──●── '.
 
-    The end of the scale is rounded up to 1, 2 or 5 times a power of ten. It therefore rarely changes during a run, so
-    that the user can see how the interval becomes narrower.
+    The end of the scale is rounded up to 1, 2 or 5 times a power of ten. The scale therefore rarely changes during a
+    run, so that the user can see how the interval becomes narrower.
     """
     least, most = min(0.0, estimate.low), max(0.0, estimate.high)
     end = _step_above(max(-least, most))

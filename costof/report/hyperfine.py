@@ -1,6 +1,6 @@
 """Export of every execution that `costof versus` timed, in hyperfine's formats, for programs that read these formats.
 
-The JSON has hyperfine's keys and one more, `costof`, with the differences and their intervals. Its times are seconds.
+The JSON has hyperfine's keys, with times in seconds, and one more: `costof`, with the differences and their intervals.
 """
 
 from __future__ import annotations

@@ -360,7 +360,7 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
         head = heads[index] if heads else ""
         if width:
             # Wrap the heading here, because rich does not wrap columns of figures in a table with verdicts (`no_wrap`).
-            # It would cut off a heading that is longer than the figures.
+            # rich would cut off a heading that is longer than the figures.
             head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),

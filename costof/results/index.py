@@ -157,7 +157,7 @@ class Index:
     def answered(self) -> list[Arm]:
         """Return the arms that the sentences at the top of the report cover, those at the nearest distance first.
 
-        They are the protected arms, without those in error and those that a section leaves out (`Lead.without`).
+        They are the protected arms that are not in error and that no section leaves out (`Lead.without`).
         """
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]

@@ -97,7 +97,7 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
     """Return the further seconds until the interval excludes the limit; None if it takes too long.
 
-    This assumes that the estimate does not change, and that the interval narrows with the square root of the time.
+    The estimate is assumed to stay, and the interval to narrow with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

@@ -228,9 +228,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if the arms that can run are not enough for an answer.
 
-        This is so if no arm can run. It is also so if only arms without the protection can run, and the user chose the
-        protection or can fix the cause. Otherwise, if the user's servers do not support the protection, the run
-        continues with the control alone.
+        They are not enough if there are none, or if all of them lack the protection, and the user chose the protection
+        or can fix the cause. Otherwise, if the user's servers do not support the protection, the run continues with the
+        control alone.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]

@@ -149,8 +149,8 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s for which the mean of
-    `part - s * whole` may be 0, because its own interval contains 0.
+    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s for which the interval
+    of the mean of `part - s * whole` contains 0.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # Variances and covariance of the two means, multiplied by the square of the t quantile.

@@ -39,7 +39,7 @@ LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-#: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
+#: Matches the name of a figure that is a percentile reported by a command, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 #: At the highest rate that keeps the latency limit (the capacity), about this many operations of a slice (measured

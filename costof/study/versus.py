@@ -18,7 +18,6 @@ from costof.instruments.commands.shell import needs_shell
 from costof.model import HIDDEN
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, PROFILES, REPEATED_SECONDS
 
-#: Maximum length of a label that is made from a command.
 LONGEST_LABEL = 48
 #: The maximum number of commands: each is measured in every round.
 MOST_COMMANDS = 100
@@ -26,7 +25,7 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: A name that may be part of an arm's name. It must not end in '-copy', the suffix of the control's identical copy.
+#: Matches a name that may be part of an arm's name. '-copy' at its end is reserved for the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 

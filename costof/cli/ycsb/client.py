@@ -19,8 +19,8 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: The number of operations of each worker in the first slice (measurement). It is small, because their speed is still
-#: unknown.
+#: The number of operations of each worker in the first slice (measurement). It is small, because the speed of the
+#: workers is still unknown.
 FIRST_OPERATIONS = 100
 
 

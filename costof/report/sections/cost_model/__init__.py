@@ -477,7 +477,7 @@ class Line:
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
         """Return the percentage of throughput that is lost, as (value, low, high).
 
-        This is the loss of a client that waits for each operation before it starts the next.
+        The throughput is that of a client that waits for each operation before it starts the next.
         """
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))

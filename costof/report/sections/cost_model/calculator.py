@@ -266,8 +266,8 @@ def measured_load(index: Index, model: CostModel) -> Load:
 def _serial_rate(index: Index, model: CostModel) -> float:
     """Return a number of operations per second that one client can do: 1,000, or the next lower power of ten.
 
-    The CPU time of an operation depends on the rate. It was measured with the clients of the first context, so the rate
-    is that of one such client.
+    The CPU time of an operation depends on the rate. The run measured this CPU time with the clients of the first
+    context, so the rate is that of one such client.
     """
     first = [index.nearest.control, *index.nearest.arms]
     values = [index.value(each.metric, arm.name) for each in model.operations for arm in first if arm is not None]
