@@ -1,4 +1,6 @@
-"""The list of kept runs: one of each study's quick profile, and those of other questions, such as an upgrade's cost."""
+"""The list of kept runs: a run of each study's quick profile, and runs about other questions, such as an upgrade's
+cost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The usual comparison without `costof`: run ab or wrk against one server, then the other, and subtract the means."""
+"""The usual comparison without `costof`: run ab or wrk against one server, then against the other, and subtract the
+means.
+"""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # With --restarts, continue with a new start of the servers: those of the last start have ended, so its rounds
-        # cannot be continued.
+        # With --restarts, continue with a new start of the servers: the servers of the last start have ended, so the
+        # rounds of that start cannot be continued.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

@@ -88,7 +88,7 @@ class Contrast:
 
     @property
     def cost(self) -> float:
-        """The change with such a sign that a positive number means that the arm is worse."""
+        """The change, with its sign chosen so that a positive number means that the arm is worse."""
         return self.change.value if self.better == "lower" else -self.change.value
 
     @property

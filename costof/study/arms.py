@@ -105,7 +105,10 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of levels of applicable factors, without the control's and those the study excludes."""
+    """Return all combinations of levels, except those of the control and those that the study excludes.
+
+    In each combination, factors that do not apply are left out.
+    """
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))

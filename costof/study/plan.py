@@ -514,7 +514,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
-    """Return the minimum and maximum number of rounds: those of the options or, for lack of these, of the profile.
+    """Return the minimum and maximum number of rounds, from the options or, if these do not set them, from the profile.
 
     If a minimum in the options is above the profile's maximum, the maximum is raised to it. If a maximum in the options
     is below the profile's minimum, the minimum is lowered to it.

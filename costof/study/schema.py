@@ -528,7 +528,7 @@ class Study(Model):
     def variant(self, workload: str, levels: dict[str, str]) -> str:
         """Return the levels that change a workload's options as text, such as 'read_share 0.5'; '' if there are none.
 
-        The number of workers is not an option in this sense.
+        The number of workers does not count as such an option.
         """
         changing = []
         for name, level in levels.items():

@@ -187,7 +187,7 @@ def _figures(run: Run, spec: Spec, arms: Sequence[PlannedArm]) -> list[Figure]:
 
 
 def _percentiles(run: Run, name: str, arms: Sequence[PlannedArm]) -> list[Figure]:
-    """Return the split of those percentiles of a latency for which every arm has enough operations."""
+    """Return the split of each percentile of a latency for which every arm has enough operations."""
     metric = run.plan.study.metrics[name]
     rounds = sorted({record.round for record in run.counted if record.workload == metric.workload})
     units = [run.samples.units.unit(number) for number in rounds]

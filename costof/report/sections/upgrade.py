@@ -79,7 +79,7 @@ class Upgrade(Model):
 
 
 class UpgradeSection(Section[Spec, Upgrade]):
-    # A run of several versions asks about the upgrade, so its sentences come before those of all other sections.
+    # A run of several versions asks about the upgrade, so this section's sentences come before those of all others.
     name, title, order = "upgrade", "What the other version costs", -2
     spec, data = Spec, Upgrade
 
