@@ -1,6 +1,4 @@
-"""The list of kept runs: a run of each study's quick profile, and runs about other questions, such as an upgrade's
-cost.
-"""
+"""The list of kept runs: a run of each study's quick profile, and runs about other questions, such as upgrades."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The usual comparison without `costof`: run ab or wrk against one server, then against the other, and subtract the
-means.
-"""
+"""The usual comparison without `costof`: ab or wrk measures one server, then another, and the means are subtracted."""
 
 from __future__ import annotations
 
