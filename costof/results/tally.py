@@ -19,7 +19,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class DiscardedPart:
-    """A discarded slice of an arm, or a discarded round if `arm` is None. Rounds are counted from 0."""
+    """A discarded slice of an arm, or a discarded round if `arm` is None. Round numbers begin with 0."""
 
     round: int
     arm: str | None

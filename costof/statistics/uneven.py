@@ -25,7 +25,7 @@ CLEARLY = 0.2
 #: The distance of a round is the distance of the control's figure from its median, plus that of the arm's figure from
 #: its median. A round is far from the others if its distance is more than FAR times the median distance.
 FAR = 5.0
-#: In addition, a round counts as far only if its distance is more than this share of the largest distance.
+#: A round counts as far from the others only if its distance also exceeds this share of the largest distance.
 LEAST_OF_FARTHEST = 0.2
 
 

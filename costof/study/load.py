@@ -278,7 +278,7 @@ def at_load(study: Study, load: Load) -> Study:
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # No slice (measured window) reaches this limit on operations, so the slice ends after its seconds.
+    # No slice (measured window) performs 2**31 operations, so each slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {

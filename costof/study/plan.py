@@ -435,7 +435,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return how long the fewest rounds take that a verdict needs, plus one round as a reserve, in seconds.
+    """Return the seconds that the fewest rounds for a verdict take, plus one round as a reserve.
 
     Each slice takes `overhead` seconds in addition to its measured time.
     """

@@ -134,7 +134,7 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return how many seconds the rounds take that a verdict on all `arms` arms needs."""
+        """Return the seconds of the rounds that a verdict on all `arms` arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
