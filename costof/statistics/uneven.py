@@ -119,7 +119,7 @@ def uneven_rounds(
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     """Return the positions of the rounds that are far from the others, in order.
 
-    Return [] if these are more than 15 % of the rounds (but more than one), because so many are not exceptions.
+    Return [] if several rounds, and more than 15 % of all rounds, are far from the others: so many are no exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]

@@ -2,8 +2,8 @@
 
 The kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006):
 
-- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. Without a
-  think time it measures capacity, and a slower arm gets fewer requests;
+- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. A closed
+  loop without a think time measures capacity, and a slower arm gets fewer requests;
 - open loop: requests arrive at random, even if earlier ones are not answered yet. Latency counts from the arrival;
 - partly open loop: clients arrive at random, and each sends several requests, one after the other.
 """
