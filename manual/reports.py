@@ -96,8 +96,6 @@ def store(run: Path, folder: Path, *files: str) -> Path:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A stored run as read from its ledger, and its result."""
-
     run: Run
     result: Result
 

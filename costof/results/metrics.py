@@ -63,7 +63,7 @@ class Samples:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
 
     def drop(self, metric: str, arm: str) -> None:
-        """Remove the arm's numbers of a metric. From then on they count as missing, not as 0."""
+        """Remove the arm's numbers of a metric. They then count as missing, not as 0."""
         self._values.pop((metric, arm), None)
         self._reported.add(metric)
 

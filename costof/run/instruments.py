@@ -296,7 +296,6 @@ class Instruments:
 
 
 def load_workload(warehouses: int = 0) -> ipc.Workload:
-    """Return the workload that loads records, or TPC-C's warehouses."""
     if warehouses:
         tpcc = {"phase": "load", "warehouses": warehouses}
         return ipc.Workload(name=LOAD, kind="tpcc", workers=LOAD_WORKERS, tpcc=tpcc)

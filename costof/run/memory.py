@@ -169,7 +169,6 @@ class Steps:
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:
-        """Open all connections, and return the records of all arms."""
         for arm in self._plan.arms:
             if not self._instruments.measures(WIRE, arm.name):
                 self._missing[arm.name] = "it cannot be measured"

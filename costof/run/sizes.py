@@ -48,8 +48,6 @@ MOST_TIMES = 10
 
 @dataclass(frozen=True)
 class MeasuredSlice:
-    """A measured slice, with the seconds that its preparation and bookkeeping took."""
-
     key: SliceKey
     answer: SliceAnswer
     start_up_seconds: float

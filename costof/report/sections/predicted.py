@@ -124,7 +124,6 @@ class PredictedSection(Section[None, Predicted]):
         return sentences("answer", [text for text in texts if text])
 
     def key_figures(self, index: Index, data: Predicted) -> list[KeyFigure]:
-        """Return the predicted effects at the first distance."""
         distance = data.distances_ms[0]
         effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
         return [
