@@ -105,7 +105,10 @@ class MongodbDatabase(Database):
         return str(self._options.get("authsource") or self._parsed["database"] or "admin")
 
     def _concern(self, properties: Properties) -> int | str | None:
-        """Return the write concern of URL or property, or None. Raises `BAD_TARGET` and `YCSB_BAD_PROPERTY`."""
+        """Return the write concern of the URL or the property; None for the server's default.
+
+        Raises `BAD_TARGET` and `YCSB_BAD_PROPERTY`.
+        """
         legacy = properties.get("mongodb.writeConcern", "").lower()
         concern = self._options.get("w", WRITE_CONCERNS.get(legacy, legacy or None))
         text = str(concern) if concern is not None else None
