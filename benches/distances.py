@@ -100,10 +100,7 @@ def timed(seconds: list[float]) -> Iterator[None]:
 
 
 def lab_starts() -> Iterator[tuple[str, str, str]]:
-    """Start two labs, one after the other, and yield a table row with the start-up time of each lab.
-
-    A lab is a set of servers that a run starts.
-    """
+    """Start two labs (sets of servers), one after the other, and yield a table row with each lab's start-up time."""
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))

@@ -116,10 +116,7 @@ def _load(wire: Instrument) -> None:
 
 
 def _turn(wire: Instrument, turn: int) -> dict[str, float]:
-    """Measure the client once with and once without master keys, and return its CPU times in us.
-
-    The order of the two measurements is reversed in every second turn.
-    """
+    """Return the client's CPU times with and without master keys, in us. Every second turn reverses the order."""
     return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
 
 

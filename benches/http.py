@@ -5,8 +5,8 @@ medians. With TLS each request has a new connection with a full TLS 1.3 handshak
 Certificates are not verified, because only oha can do that. All programs have one thread, except oha, which has one for
 each core. A program's CPU time is that of its whole process.
 
-Builds of the engine with other TLS libraries are compared too, if `make tls-libraries` has made them. They are measured
-with their default key exchange groups, and with X25519 only.
+Builds of the engine with other TLS libraries are compared too, if `make tls-libraries` has made them. These builds are
+measured with their default key exchange groups, and with X25519 only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Nginx:
 
 @dataclass(frozen=True)
 class Peer:
-    """A load generator. One function returns its command line for an arm and a URL, and one reads its output."""
+    """A load generator: functions that return the command line for an arm and a URL, and that read the output."""
 
     name: str
     argv: Callable[[str, str], list[str]]

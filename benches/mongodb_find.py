@@ -73,10 +73,7 @@ def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Usage
 
 
 def _pymongo(lab: Service, instrument_plan: Plan, arm: str, connections: int) -> Usage:
-    """Run this module as a separate process with pymongo, so that its CPU time can be measured.
-
-    The process prints operations, seconds and CPU seconds.
-    """
+    """Run this module with pymongo in a separate process, so that the CPU time of that process can be measured."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
     done = subprocess.run(argv, input=line(instrument_plan).decode(), capture_output=True, text=True, check=True)

@@ -100,10 +100,7 @@ def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usag
 
 
 def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Usage:
-    """Run this module as a separate process with pymongo, so that its CPU time can be measured.
-
-    The process prints operations, seconds and CPU seconds.
-    """
+    """Run this module with pymongo in a separate process, so that the CPU time of that process can be measured."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
     done = subprocess.run(argv, input=line(settings).decode(), capture_output=True, text=True, check=True)
@@ -113,7 +110,7 @@ def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int =
 
 
 def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Usage:
-    """Measure go-ycsb. It reads its password from a file, since command lines are visible to all users."""
+    """Measure go-ycsb. The password is in a file, since command lines are visible to all users."""
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
         login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")

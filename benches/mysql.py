@@ -25,18 +25,13 @@ CONNECTIONS = 500
 
 
 class TrustingClientCertificates(SysbenchServer):
-    """A server that trusts client certificates of the lab's CA.
-
-    If no CA were configured, the server would reject every client that presents a certificate.
-    """
+    """A server that trusts client certificates of the lab's CA. Without a CA, it would reject them all."""
 
     def command_line(self, binary: Path) -> list[str]:
         return [*super().command_line(binary), f"--ssl-ca={self.ca_file}"]
 
 
 class MysqlBench(Bench):
-    """A comparison of the engine with mariadb-slap and sysbench on one arm."""
-
     @property
     def encrypted(self) -> bool:
         return self.arm.levels["transport"] == "tls"

@@ -74,7 +74,7 @@ class Bench:
     def alternate(
         self, what: str, workload: str, operations: int, peers: Mapping[str, Callable[[], Usage]]
     ) -> Measured:
-        """Measure the engine's workload and other clients alternately. `what` is its title in the table."""
+        """Measure the engine's workload and other clients alternately. `what` is the title for the table."""
         clients = {OURS: lambda: self.engine(workload, operations), **peers}
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 

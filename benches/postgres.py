@@ -1,8 +1,8 @@
 """Comparison of the engine with pgbench: prepared selects on 1 and 32 connections, and new connections with a select.
 
-Both read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows medians.
-`pgbench --connect` opens its connections one after the other, as does the engine's workload `connect`. Both prepare the
-first query of a connection.
+Both programs read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows
+medians. `pgbench --connect` opens its connections one after the other, as does the engine's workload `connect`. Both
+programs prepare the first query of a connection.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts
 
 
 class PostgresBench(Bench):
-    """A comparison of the engine with pgbench on one arm."""
-
     def pgbench(self, clients: int, *options: str) -> Usage:
         service, host, port, ca_file = self.target()
         secure = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": ca_file} if ca_file else {"PGSSLMODE": "disable"}

@@ -48,8 +48,6 @@ class SmallStrings(RedisServer):
 
 
 class RedisBench(Bench):
-    """A comparison of the engine with redis-benchmark and memtier on one arm."""
-
     def commands(self, workers: int, depth: int) -> Usage:
         """Measure the engine with pipelines of `depth` GETs. The result counts single GETs, not whole pipelines."""
         whole = self.engine(f"{'query' if depth == 1 else 'pipeline'}{workers}", UNBOUNDED)

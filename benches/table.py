@@ -60,12 +60,11 @@ def alternate(conditions: str, clients: Mapping[str, Callable[[], Usage]], turns
 
 
 def print_table(title: str, measured: list[Measured]) -> None:
-    """Print a table line for each set of conditions and each client.
+    """Print a table line with medians for each set of conditions and each client.
 
-    It has medians, and the engine's CPU time relative to the client's.
-
-    All clients are measured in turn, several times. The ratio and its 95 % interval compare CPU times of the same turn,
-    because the speed of a shared machine changes between turns.
+    The line also has the engine's CPU time relative to the client's, with a 95 % interval. All clients are measured in
+    turn, several times, and CPU times of the same turn are compared, because the speed of a shared machine changes
+    between turns.
     """
     table = Table(title=title, title_justify="left", box=None)
     for heading in ("conditions", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):

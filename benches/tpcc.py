@@ -65,7 +65,6 @@ class Bench:
         return Usage.from_totals(count, seconds, cpu, used)
 
     def run_go_tpc(self, action: str, *options: str) -> str:
-        """Run an action of go-tpc, such as 'prepare' or 'run', and return its output."""
         argv = [str(self.their_program), "tpcc", action, f"--host={self.server.address}", f"--port={self.server.port}"]
         argv += [f"--user={USER}", f"--password={self.server.password.get_secret_value()}", f"--db={THEIR_DATABASE}"]
         argv += [f"--warehouses={WAREHOUSES}", f"--isolation={SERIALIZABLE}", *options]

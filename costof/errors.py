@@ -39,8 +39,6 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 
 
 class ErrorText:
-    """The texts of errors: what is wrong, and what to do next."""
-
     # ruff format would spread each message over many lines.
     # fmt: off
     UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
@@ -314,8 +312,6 @@ class ErrorText:
 
 
 class WarningText:
-    """The texts of warnings, shown next to the figures."""
-
     # fmt: off
     REPLICATE_DIFFERS = Message(lambda metrics: f"two identical copies of the control differ in {metrics} by more "
         "than chance: trust only effects that are larger than this difference")
@@ -431,7 +427,7 @@ class Undecipherable:
     # fmt: on
 
 
-#: OpenSSL's errors for a certificate that no known authority has signed.
+#: Matches OpenSSL's errors for a certificate that no known authority has signed.
 _UNTRUSTED = re.compile(r"self[- ]signed certificate|unable to get (?:local )?issuer certificate")
 UNTRUSTED_HINT = "; no known authority has signed the certificate: give the CA file of its authority with --tls-ca FILE"
 

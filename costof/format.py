@@ -128,10 +128,7 @@ def at_most(estimate: Estimate, unit: str) -> str:
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'.
-
-    Without a `ratio`, the text ends after the interval: '5.1 ms (95 % interval 5.0 to 5.2)'.
-    """
+    """Return text such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; without a `ratio`, it has no percentage."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""

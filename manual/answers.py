@@ -1,4 +1,4 @@
-"""Writes the answer to a run's question, for a page of the site: a study's page, or another one.
+"""The answer to a run's question in Markdown, for a page of the site: a study's page, or another one.
 
 The answer has these parts: a sentence with a few lines below it, a frame with picture and calculator, mitigations,
 published figures, and evidence.
@@ -33,7 +33,7 @@ MORE_BEYOND_STUDY = (
     "[The whole report](reports/{run}.html) of this run, [its raw results](runs/{run}.tar.xz), and the "
     "[study](studies/{study}.md) with its [other settings](reference/studies.md#{study})."
 )
-#: The parts of the report with what such a run compares, metric by metric.
+#: The sections of the report that compare two versions of a server, metric by metric.
 CHANGES = ("upgrade",)
 NO_MITIGATION = (
     "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "

@@ -84,20 +84,13 @@ def claims(result: Result) -> list[Claim]:
 
 
 def claims_by_figure(result: Result) -> list[list[Claim]]:
-    """Compare each published figure with all arms of our run that have its settings.
-
-    Return a list for each figure, with a claim (a comparison) for each arm. The list is empty if no such arm was
-    measured.
-    """
+    """Return, for each published figure, a claim (a comparison) for each arm of our run with the figure's settings."""
     index = Index(result)
     return [[*_claims(index, figure)] for figure in _figures(result)]
 
 
 def paragraphs(result: Result) -> Iterator[str]:
-    """Yield paragraphs for the study's page that compare its published figures with the run.
-
-    Yield nothing if the study has no published figures.
-    """
+    """Yield paragraphs that compare the study's published figures, if it has any, with the run."""
     if result.published is None:
         return
     compared = claims(result)

@@ -1,4 +1,4 @@
-"""The list of kept runs: one of each study's quick profile, and those of other questions, such as an upgrade's cost."""
+"""The list of kept runs: a run of each study's quick profile, and runs about other questions, such as upgrades."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ def _of_study(name: str) -> KeptRun:
     return KeptRun(name, name, load_study(name).title, f"studies/{name}.md", STUDY_OPTIONS.get(name, ""))
 
 
-#: All kept runs by name.
 KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}
 
 
 def of_studies(kept: Mapping[str, Each]) -> dict[str, Each]:
-    """Return what belongs to the studies' own runs, out of what belongs to all kept runs, by name."""
+    """Return only the entries of the studies' own runs. The keys are names of kept runs."""
     return {name: each for name, each in kept.items() if KEPT[name].is_of_study}

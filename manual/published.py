@@ -66,8 +66,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether the effects in our run confirm the statement, as text such as 'Stands' or 'Stands in
-        direction'."""
+        """Return how far the effects in our run confirm the statement, such as 'Stands' or 'Stands in direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -223,8 +222,7 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return sentences about the causes of the compared effects: each arm's protocol and cipher, round trips and CPU
-    time."""
+    """Return sentences on the causes of the compared effects: each arm's protocol, cipher, round trips and CPU time."""
     index = Index(result)
     effects: dict[tuple[str, str], dict[str, Effect]] = {}
     for claim in (each for found in claims.claims_by_figure(result) for each in found):

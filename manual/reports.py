@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: The folder with the archives of ledgers. Each archive contains a folder with the name of its run.
 RUNS = DOCS / "runs"
-#: The folder with former runs, if they were on another kind of processor than those in `RUNS`.
+#: The folder with former runs that were measured on another kind of processor than the runs in `RUNS`.
 FORMER = RUNS / "another-processor"
 #: The number of idle connections with which the memory of a connection is measured.
 IDLE_CONNECTIONS = 1_000
@@ -96,8 +96,6 @@ def store(run: Path, folder: Path, *files: str) -> Path:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A stored run as read from its ledger, and its result."""
-
     run: Run
     result: Result
 

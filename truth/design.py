@@ -65,7 +65,7 @@ TENTH = Cost("all", 0.1)
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
 #: The number of runs with each true cost, divided equally among the services. Each number is for runs without the
-#: disturbing process; there are as many with it.
+#: disturbing process. The campaign makes as many runs with this process.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,

@@ -62,10 +62,7 @@ class Proportion:
         return float(exact.low), float(exact.high)
 
     def reaches(self, low: float, high: float) -> str:
-        """Return 'yes' if the proportion lies between `low` and `high`, otherwise 'no'.
-
-        A note is added if the interval of the proportion allows both answers.
-        """
+        """Return 'yes' if the proportion is from `low` to `high`, else 'no'. Add a note if the interval allows both."""
         least, most = self.interval
         if most < low or least > high:
             return "no"

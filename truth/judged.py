@@ -92,7 +92,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 
 
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
-    """Return an arm's slices of the workload `query`, without those of the warm-up and those without an operation."""
+    """Return an arm's slices of the workload `query`. Leave out the warm-up, and slices without operations."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
     return [each for each in slices if (each.workload, each.key.role) == ("query", arm) and each.answer.operations]
 

@@ -56,10 +56,7 @@ class TruthLab(ServerLab):
         return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
 
     def _common_ms(self, requests: int, cold: int) -> float:
-        """Return the mean delay in ms that all arms have.
-
-        `requests` is the number of requests, and `cold` how many of them came just after a change of the arm.
-        """
+        """Return the mean delay in ms of all arms, over `requests` requests of which `cold` follow a change of arm."""
         warming_ns = self._cost.warming.added_ns if self._cost.warming else 0
         return (self._cost.base_ns + warming_ns * cold / max(1, requests)) / NS_PER_MS
 

@@ -1,4 +1,4 @@
-"""The usual comparison without `costof`: run ab or wrk against one server, then the other, and subtract the means."""
+"""The usual comparison without `costof`: ab or wrk measures one server, then another, and the means are subtracted."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 
 def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
-    """Measure the control, then the arm, each for half of the time that a run of `costof` has.
-
-    Return both results as a row.
-    """
+    """Measure the control, then the arm, each for half of the time of a run of `costof`. Return both as a row."""
     plan = plan_trial(trial, budget_seconds)
     seconds = budget_seconds // 2
     arms = [plan.controls[0], plan.protected[0]]

@@ -127,7 +127,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """An effect in a run of a study's quick profile. It answers the study's question. Its true value is unknown."""
+    """An effect in a run of a quick profile, on a metric that answers the study's question. Its truth is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str
@@ -229,11 +229,10 @@ class Rows:
 
     @property
     def commits(self) -> list[str]:
-        """Return the commits at which the rows were measured."""
         return [*dict.fromkeys(row.commit for row in self._rows)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """Return the median time in ms of a request without added cost, as measured since the machine's last boot.
+        """Return the median time in ms of a request without added cost since the last boot.
 
         Raises `StatisticsError` if no such request has been measured since then.
         """

@@ -17,8 +17,6 @@ MONGOD_PORT = 27017
 
 
 class Mariadb(SysbenchServer):
-    """The MariaDB server of the study `mysql-transport`."""
-
     separate_clients = False
 
 

@@ -1,7 +1,7 @@
 """Runs of the command `costof` as users start it: quick profiles, and comparisons of commands.
 
-A comparison of commands has two forms. It compares a command with itself, or two commands that send the same request
-through a relay, which delays the requests of one of them.
+A comparison has one of two forms. It compares a command with itself, or two commands that send the same request through
+a relay. The relay delays the requests of one command.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def pair(trial: Trial, about: Row) -> PairRow:
 
 
 def command(trial: Trial, about: Row) -> PairRow:
-    """Compare two commands, of which the relay delays one, by `costof` and then by the other tool (`BENCHMARKER`)."""
+    """Compare two commands, one of which the relay delays, by `costof` and then by the other tool (`BENCHMARKER`)."""
     plan = plan_trial(trial, PAIR_SECONDS)
     control, arm = plan.controls[0], plan.protected[0]
     with TruthLab(plan, SERVERS[trial.service], FREE) as lab:

@@ -83,8 +83,6 @@ class AbOptions:
 
 @dataclass(frozen=True)
 class AbReport:
-    """The figures of a measurement, and the text that reports them in ab's layout."""
-
     figures: AbFigures
     text: str
     warnings: list[str]

@@ -137,10 +137,7 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm (compared configuration).
-
-    A limit is undecided if only one of the runs has measured its metric.
-    """
+    """Check each limit on each arm. A limit is undecided if only one of the runs has measured its metric."""
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

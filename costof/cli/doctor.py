@@ -97,10 +97,7 @@ def _hosts() -> list[Finding]:
 
 
 def _links() -> Finding:
-    """Return a finding that says how this machine can emulate network delays.
-
-    Either the kernel's netem delays packets, or costof's own link emulation does, over TUN devices.
-    """
+    """Return a finding on how this machine can emulate network delays: with the kernel's netem, or over TUN devices."""
     if _kernel_has(NETEM):
         return Finding("far links", True, "emulated by the kernel's netem")
     if (lack := tun_lacks()) is not None:
@@ -109,10 +106,7 @@ def _links() -> Finding:
 
 
 def _kernel_has(module: str) -> bool:
-    """Return whether the kernel's lists of modules contain this module, built in or loadable.
-
-    This does not prove that the module can be loaded: only a run shows that.
-    """
+    """Return whether the kernel lists this module, built in or loadable. Only a run shows whether it can be loaded."""
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
         return True
@@ -121,10 +115,7 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return a finding for each host of a Ray cluster.
-
-    The check reserves the CPUs of the hosts and releases them at its end.
-    """
+    """Return a finding for each host of a Ray cluster. The hosts' CPUs are reserved while this function runs."""
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]

@@ -13,8 +13,6 @@ from costof.studies import read_content, study_file, study_names
 
 @dataclass(frozen=True)
 class FactorSummary:
-    """The levels of a factor, and those that a run measures by default."""
-
     levels: list[str]
     default: list[str]
 

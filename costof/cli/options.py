@@ -107,10 +107,7 @@ class TargetArguments:
 
     @property
     def options(self) -> list[str]:
-        """Return the names of the target options that the user gave.
-
-        A password in the variable COSTOF_PASSWORD does not count as an option.
-        """
+        """Return the names of the target options that the user gave. The variable COSTOF_PASSWORD is not an option."""
         values = {
             "--target": self.url,
             "--plain-target": self.plain_url,
@@ -257,10 +254,7 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
-    """Raise `HOSTS_CANNOT` for features that work only on this machine.
-
-    Also print a warning that names the workloads which hosts cannot measure.
-    """
+    """Raise `HOSTS_CANNOT` for features that work only on this machine. Warn of workloads that hosts cannot measure."""
     libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries:
         detail = "hosts receive only the engine with the installed TLS library"

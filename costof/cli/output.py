@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def answer_form_options(command: Command) -> Command:
-    """Add --full and --json, which choose what is printed about a run, as the parameter `answer_form`."""
+    """Add --full and --json, which choose what is printed about a run. The command receives them as `answer_form`."""
     forms = (("full", "Print all figures instead of the short answer."), ("json", "Print result.json instead."))
     for form, text in reversed(forms):
         option = click.option(f"--{form}", "answer_form", flag_value=form, default="short", help=text, type=str)

@@ -38,8 +38,8 @@ LINE_SECONDS = 10.0
 DRAWING_SECONDS = 0.25
 #: Without a terminal: the maximum number of effects in a line.
 MOST_IN_LINE = 4
-#: The maximum width of the table. If the user makes the terminal narrower, it breaks lines that no longer fit. Their
-#: parts may scroll out of the screen, where the cursor cannot erase them.
+#: The maximum width of the table. If the user makes the terminal narrower than the table, the terminal breaks the
+#: table's lines. The parts may scroll out of the screen, where the cursor cannot erase them.
 WIDEST = 79
 #: The table has two optional columns: a drawing of each confidence interval, and the time until each effect has a
 #: verdict. Each appears only if the table has at least this width.
@@ -138,8 +138,7 @@ class LiveTable:
         self._names = Names()
         self._stage = ""
         self._round: RoundEvent | None = None
-        #: The lengths of the lines that were drawn last.
-        self._drawn: list[int] = []
+        self._drawn_lengths: list[int] = []
         self._open = False
 
     def show(self, event: Event) -> None:
@@ -190,19 +189,16 @@ class LiveTable:
         with self._console:
             self._clear_wrapped_lines()
             self._live.update(_Lines(lines), refresh=True)
-        self._drawn = [Segment.get_line_length(line) for line in lines]
+        self._drawn_lengths = [Segment.get_line_length(line) for line in lines]
 
     def _clear_wrapped_lines(self) -> None:
-        """Clear lines that the terminal has added to the table by breaking lines, because it has become narrower.
-
-        rich clears only as many lines as it has drawn.
-        """
+        """Clear the lines that a narrowed terminal has added to the table. rich clears only as many as it has drawn."""
         width = max(1, self._console.width)
-        wrapped = sum(max(1, ceil(length / width)) for length in self._drawn) - len(self._drawn)
+        wrapped = sum(max(1, ceil(length / width)) for length in self._drawn_lengths) - len(self._drawn_lengths)
         if wrapped > 0:
             clear = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
             self._console.control(Control(ControlType.CARRIAGE_RETURN, *clear * wrapped))
-        self._drawn = []
+        self._drawn_lengths = []
 
 
 class _Lines:
@@ -375,8 +371,8 @@ def _needed(effect: RunningEffect) -> str:
 def bar(estimate: Estimate) -> str:
     """Return a drawing of the confidence interval on a scale that contains 0, such as '│ ──●── '.
 
-    The end of the scale is rounded up to 1, 2 or 5 times a power of ten. It therefore rarely changes during a run, so
-    that the user can see how the interval becomes narrower.
+    The end of the scale is rounded up to 1, 2 or 5 times a power of ten. The scale therefore rarely changes during a
+    run, so that the user can see how the interval becomes narrower.
     """
     least, most = min(0.0, estimate.low), max(0.0, estimate.high)
     end = _step_above(max(-least, most))

@@ -67,7 +67,7 @@ def reopen(
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
         # The user has already seen the verdicts of the completed run. Their analysis therefore counts as an interim
-        # analysis (a look) of the longer run. It has used a part of the permitted rate of wrong verdicts.
+        # analysis (a look) of the longer run, which has used a part of the permitted rate of wrong verdicts.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again, because the round may be incomplete. A completed run
@@ -81,8 +81,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # With --restarts, continue with a new start of the servers: those of the last start have ended, so its rounds
-        # cannot be continued.
+        # With --restarts, continue with a new start of the servers: the servers of the last start have ended, so the
+        # rounds of that start cannot be continued.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

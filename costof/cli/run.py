@@ -334,7 +334,6 @@ class RunOutcome:
 
 
 def _judge(plan: Plan, result: Result) -> RunOutcome:
-    """Return the outcomes of the user's limits on costs, and the exit status."""
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes

@@ -130,10 +130,7 @@ def conclusion(answer: Selftest) -> str:
 
 
 def rendered(answer: Selftest, margin: float) -> list[str]:
-    """Return lines that show the self-test's result on a terminal.
-
-    `margin` is the smallest relative difference that counts as a cost.
-    """
+    """Return the result as lines for a terminal. `margin` is the smallest relative difference that counts as a cost."""
     rows = [["", "delay of a request", "known", "measured", "verdict"]]
     rows += [_row(each, margin) for each in answer.known_costs]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

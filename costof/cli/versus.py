@@ -450,10 +450,7 @@ TWICE_AS_OFTEN = "The control runs twice as often as the other commands, since i
 def _print_summary(
     result: Result, ledger: Ledger, comparison: Comparison, made: Sequence[Benchmark], to_error: bool
 ) -> None:
-    """Print a line for each difference between commands, and warnings that depend on the command's options.
-
-    With `to_error`, print them on standard error.
-    """
+    """Print a line for each difference between commands, and warnings; on standard error if `to_error` is true."""
     from costof.report.versus import Tried, differences, warnings
     from costof.results.run import read_run
 

@@ -82,7 +82,7 @@ def build_result(core: Core, sections: Sections) -> Result:
 
 
 def _answer(index: Index, sections: Sections, leads: Mapping[str, Lead]) -> list[Sentence]:
-    """Return the sentences of all sections, without the reasons of sections that another keeps out of the summary.
+    """Return the sentences of all sections, except reasons that another section keeps out of the summary.
 
     If the run has too few rounds for a verdict, return only three kinds of sentences: warnings, sentences about
     overloaded arms, and a sentence that says why there is no answer.

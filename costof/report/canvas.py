@@ -82,10 +82,7 @@ class Scale:
         return -1e-9 <= self.share(value) <= 1 + 1e-9
 
     def ticks(self, most: int) -> list[float]:
-        """Return ticks at multiples of 1, 2 or 5 times a power of ten.
-
-        The axis has at most `most` steps. If this leaves fewer than two ticks, it has more steps.
-        """
+        """Return ticks at multiples of 1, 2 or 5 times a power of ten: at most `most` steps, but at least two ticks."""
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
         step = next(each * decade for each in (1, 2, 5, 10) if span / (each * decade) <= most)
@@ -422,8 +419,7 @@ def columns_for(contexts: int) -> int:
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     """Return whether the panel at this index shows the names of its rows at its left edge.
 
-    All panels do, except in a wide picture of several contexts (`many`), such as distances. There, only the leftmost
-    panels show names.
+    In a wide picture of several contexts (`many`), such as distances, only the leftmost panels show names.
     """
     return not many or width < WIDE or index % columns == 0
 

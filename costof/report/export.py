@@ -28,7 +28,7 @@ PERCENTILES = {"p50_ns": 50.0, "p95_ns": 95.0, "p99_ns": 99.0}
 SECONDS = {"ms": 1e-3, "us": 1e-6}
 #: Bencher accepts at most this many characters in the name of a measure.
 LONGEST_MEASURE = 64
-#: Characters that a tag in a histogram log must not contain.
+#: Matches characters that a tag in a histogram log must not contain.
 _FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
 

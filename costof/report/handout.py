@@ -23,10 +23,7 @@ def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def interval_scale(difference: Estimate) -> dict[str, float]:
-    """Return the positions of zero, of the interval's ends and of the value on a scale from 0 to 100.
-
-    The scale shows zero and the whole interval.
-    """
+    """Return the positions of zero, the interval's ends and the value, on a scale from 0 to 100 that shows them all."""
     low, high = min(0.0, MARGIN * difference.low), max(0.0, MARGIN * difference.high)
     span = high - low or 1.0
 

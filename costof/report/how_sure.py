@@ -43,7 +43,6 @@ class Check(Model):
 
     @property
     def short(self) -> str:
-        """Return the check without its detail."""
         return f"{MARKS[self.passed]} {self.label}"
 
     def affected(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:

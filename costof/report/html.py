@@ -40,8 +40,6 @@ HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 
 @dataclass
 class Layout:
-    """The blocks of a document by their place on the page."""
-
     alerts: list[Block] = field(default_factory=list)
     lead: list[Block] = field(default_factory=list)
     picture: Picture | None = None
@@ -99,10 +97,7 @@ def _render(template: str, document: Document) -> str:
 
 
 def arrange(document: Document) -> Layout:
-    """Return the blocks by their place on the page.
-
-    The picture with the highest rank, and the form, move to the top of the page.
-    """
+    """Return the blocks by their place on the page. The picture of the highest rank and the form move to the top."""
     layout, in_head = Layout(), document.handout is not None
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
     figures = [block for _, blocks in parts for block in blocks if isinstance(block, Figure) and block.rank]

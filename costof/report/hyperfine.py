@@ -1,6 +1,6 @@
 """Export of every execution that `costof versus` timed, in hyperfine's formats, for programs that read these formats.
 
-The JSON has hyperfine's keys and one more, `costof`, with the differences and their intervals. Its times are seconds.
+The JSON has hyperfine's keys, with times in seconds, and one more: `costof`, with the differences and their intervals.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ class CommandRuns:
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
     """Return the executions of each command. Commands that never succeeded are left out.
 
-    `commands` maps each arm to its command and parameters, without passwords. Three kinds of executions are left out:
-    those in the warm-up, those in discarded rounds, and those of the control's identical copy, which only shows the
-    noise.
+    `commands` maps each arm to its command and parameters, without passwords. Executions are left out if they are in
+    the warm-up, in a discarded round, or of the control's identical copy, which only shows the noise.
     """
     made = []
     for arm, (command, parameters) in commands.items():

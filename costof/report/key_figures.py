@@ -254,7 +254,7 @@ def two_digits(value: float, *, signed: bool = False) -> str:
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
-    """Return the verdict on a difference that was computed and not measured: whether its interval contains 0."""
+    """Return 'costs', 'saves' or 'unresolved' for a computed difference, by whether its interval contains 0."""
     if difference.low > 0:
         return Verdict.COSTS
     return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED
@@ -263,7 +263,8 @@ def interval_verdict(difference: Estimate) -> Verdict:
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the first figures of each arm: the same number for each arm, and at most `most` in total.
 
-    If all figures of an arm are of one quantity in several contexts, such as distances, return its first and last ones.
+    If all figures of an arm are of one quantity in several contexts, such as distances, return the arm's first and last
+    figures instead.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -63,10 +63,7 @@ class Summary(Model):
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return (label, text) of the further lines: uneven rounds, cores, the reason and the break-even point.
-
-        Lines that are empty for this run are left out.
-        """
+        """Return (label, text) of further lines that are not empty: uneven rounds, cores, reason, break-even point."""
         texts = [
             (ROUNDS, self.rounds),
             ("Cores", self.room),
@@ -101,8 +98,8 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     """Return the figures that hold at the user's distance.
 
-    If some figures are predicted for this distance, these come first, and measured times are left out: they hold for
-    another distance, and would be mistaken for the answer. If no figure is predicted, return all figures.
+    Figures that are predicted for this distance come first, without measured times, which hold for another distance and
+    would be mistaken for the answer. If no figure is predicted, return all figures.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -112,10 +109,7 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
-    """Return what reduces the cost.
-
-    Return '' if there are no figures, or if the run measured only commands and no mitigation.
-    """
+    """Return what reduces the cost; '' without figures, or for a run of commands that measured no mitigation."""
     text = _first(index, "mitigation")
     measures_only_commands = all(metric.view == COMMAND for metric in index.core.metrics)
     if not figures or (measures_only_commands and text in {"", f"{NO_MITIGATION}."}):

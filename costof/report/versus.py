@@ -113,7 +113,7 @@ def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
 def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[tuple[float, float]]:
     """Yield the time of the command's first execution and the median of the others, in ms, if the first is an outlier.
 
-    Yield nothing if the run has a warm-up, because the first execution is then not measured.
+    Yield nothing if the run has a warm-up, because the warm-up contains the first execution.
     """
     by_round = run.samples.by_round(metric, arm)
     if not tried.single_runs or tried.warmup or len(by_round) < FEWEST_ROUNDS or min(by_round) != 0:

@@ -96,7 +96,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
         # Each worker begins with one connection. Each further connection means that the server closed the one before,
-        # so its last request was not keep-alive.
+        # so the last request on the closed connection was not keep-alive.
         keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),

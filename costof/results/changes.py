@@ -53,8 +53,7 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: By metric, the changes of all arms that can be compared with a control. The identical copies of controls are
-#: among these arms.
+#: By metric, the changes of all arms that can be compared with a control, including the control's identical copies.
 Changes = Mapping[str, list[Change]]
 Widen = Callable[[int, float], float]
 
@@ -99,10 +98,7 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with this variance of its ratio.
-
-    The standard error of the difference is multiplied by the same factor as that of the ratio.
-    """
+    """Return the change with this variance of its ratio. The error of its difference is scaled by the same factor."""
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0
@@ -146,10 +142,7 @@ def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
 
 
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
-    """Return the verdicts on all protected arms, in the order of the metrics.
-
-    The verdicts are corrected together for the number of tests.
-    """
+    """Return the verdicts on all protected arms, metric by metric, corrected together for the number of tests."""
     contrasts = contrast_changes(plan, changes)
     judgements = verdicts([each.contrast for each in contrasts], error_rate)
     return [JudgedChange(*each, verdict) for each, verdict in zip(contrasts, judgements, strict=True)]
@@ -161,7 +154,7 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return the relative difference that identical arms may have: the farther end of its interval; 0.05 is 5 %.
+    """Return the largest relative difference between identical arms that the interval allows; 0.05 is 5 %.
 
     The difference is divided by the smaller of the two figures. So a rate has the same noise as the time from which it
     is computed: half the rate and twice the time are both 100 %.
@@ -174,7 +167,7 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return the difference that identical arms may have, in the metric's unit: the farther end of its interval."""
+    """Return the largest difference between identical arms that the interval allows, in the metric's unit."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 

@@ -140,7 +140,7 @@ def _is_reported(run: Run, metric: str) -> bool:
 
 
 def find_missing_figures(run: Run) -> list[MissingFigure]:
-    """Return the figures of commands that some or all slices of an arm lack, although other arms have these figures."""
+    """Return the figures that some or all slices of an arm lack, although commands reported them for other arms."""
     missing = []
     for name, metric in run.plan.study.metrics.items():
         figure = metric.command_figure

@@ -1,8 +1,8 @@
 """Rounds that other programs on the machine disturbed.
 
 A round is discarded if other programs and the hypervisor used far more CPU time than in the median round. It is then
-discarded for all arms. This cause does not depend on the arm (Kalibera and Jones 2013). Rounds are never discarded
-because their figures look odd, since that would hide intermittent costs.
+discarded for all arms. This favours no arm, because the disturbance does not depend on the arm (Kalibera and Jones
+2013). Rounds are never discarded because their figures look odd, since that would hide intermittent costs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class RoundShares:
             self._stood_still.add(number)
 
     def judge(self, cores: int) -> Disturbances:
-        """Return the rounds to discard, and the CPU share of other programs and the hypervisor in each round."""
         shares = {
             number: foreign / (self._observed_seconds[number] * cores)
             for number, foreign in self._foreign_seconds.items()

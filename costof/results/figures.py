@@ -182,8 +182,8 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
     """Return the value of a metric that has one figure per slice.
 
-    Its percentiles are those of the slices' figures, from the best to the worst: for a rate, from the highest to the
-    lowest.
+    The value's percentiles are those of the slices' figures, from the best to the worst: for a rate, from the highest
+    to the lowest.
     """
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()

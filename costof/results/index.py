@@ -89,8 +89,6 @@ def find_contexts(core: Core) -> list[Context]:
 
 
 class Index:
-    """Look-ups by name in one result."""
-
     def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
         self.core = core
         self.leads = leads
@@ -159,7 +157,7 @@ class Index:
     def answered(self) -> list[Arm]:
         """Return the arms that the sentences at the top of the report cover, those at the nearest distance first.
 
-        They are the protected arms, without those in error and those that a section leaves out (`Lead.without`).
+        They are the protected arms that are not in error and that no section leaves out (`Lead.without`).
         """
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
@@ -175,10 +173,7 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error.
-
-        Such an arm has no figures, or only those on the wire or in the application.
-        """
+        """Return a sentence about an arm in error, which has no figures, or figures in only one view."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
@@ -189,7 +184,6 @@ class Index:
 
     @property
     def control_heading(self) -> str:
-        """Return the heading of the column with the control's figures, such as 'control: plain'."""
         return "control" if self.control_label == "control" else f"control: {self.control_label}"
 
     def label(self, arm: str) -> str:
@@ -202,12 +196,10 @@ class Index:
         return entry.label + entry.where if entry else arm
 
     def metric_label(self, name: str) -> str:
-        """Return the metric's label, or its name if the result does not have the metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
     def workload_label(self, name: str) -> str:
-        """Return the workload's label, or its name if the result holds no such workload."""
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
@@ -291,10 +283,7 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether the headline metrics are measured in several views: on the wire and in an application.
-
-        If so, each figure has to name its view.
-        """
+        """Return whether headline metrics are measured in several views. If so, each figure has to name its view."""
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property

@@ -234,8 +234,6 @@ _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discrim
 
 
 class Ledger:
-    """The raw results of one run in a folder, to be written, read or deleted."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.listener: Callable[[AnyRecord], None] | None = None

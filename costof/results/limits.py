@@ -53,10 +53,7 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
 
 
 def limit_state(change: Estimate, limit: Limit) -> State:
-    """Return the verdict on a change that is given in the limit's unit.
-
-    It is undecided if the change's interval includes the limit.
-    """
+    """Return the verdict on a change in the limit's unit: undecided if the change's interval includes the limit."""
     # With this sign, a lower change is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
@@ -100,7 +97,7 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
     """Return the further seconds until the interval excludes the limit; None if it takes too long.
 
-    This assumes that the estimate does not change, and that the interval narrows with the square root of the time.
+    The estimate is assumed to stay, and the interval to narrow with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

@@ -21,8 +21,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """The workload and the arm of a slice (a measured window).
 
-    In some rounds, the control and its identical copy swap places. `arm` is the arm that was measured.
-    `stands_for` is the arm to which the figures belong if it is another one, otherwise None.
+    In some rounds, the control and its identical copy swap places. `arm` is the arm that was measured. `stands_for` is
+    the arm to which the figures belong if that is another arm, otherwise None.
     """
 
     workload: str
@@ -63,12 +63,11 @@ class Samples:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
 
     def drop(self, metric: str, arm: str) -> None:
-        """Remove the arm's numbers of a metric. From then on they count as missing, not as 0."""
+        """Remove the arm's numbers of a metric. They then count as missing, not as 0."""
         self._values.pop((metric, arm), None)
         self._reported.add(metric)
 
     def without(self, rounds: Container[int]) -> Samples:
-        """Return a copy without the numbers of these rounds."""
         values = {
             pair: {number: value for number, value in numbers.items() if number not in rounds}
             for pair, numbers in self._values.items()
@@ -108,10 +107,7 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
-        """Return the numbers, counted from 1, of the rounds whose values `pairs` returns.
-
-        If the run restarted its servers, return the numbers of the starts of the servers instead.
-        """
+        """Return the numbers, counted from 1, of the rounds or starts of the servers whose values `pairs` returns."""
         return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:

@@ -70,7 +70,6 @@ class Arm(Model):
 
     @property
     def with_control(self) -> list[str]:
-        """Return the names of the arm and, if it has one, of its control."""
         return [self.name, *([self.control_arm] if self.control_arm else [])]
 
     @property
@@ -92,7 +91,7 @@ class Arm(Model):
 
     @property
     def where(self) -> str:
-        """Return `at`, or for a context without a name its description, such as ' with 3 nodes'; '' if it has none."""
+        """Return the context's name as in `at`, or else its description, such as ' with 3 nodes'; '' without both."""
         return self.at or f" {self.context_in_words}".rstrip()
 
 

@@ -144,7 +144,6 @@ class Run:
         return len(self.samples.means(metric, arm.name)) >= ROUNDS_FOR_INTERVAL
 
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
-        """Return the paired means of control and arm; None if they cannot be compared."""
         return self.samples.comparable_pairs(self.plan, metric, arm)
 
     def log_ratios_by_round(self, metric: str, arm: PlannedArm) -> ByRound:
@@ -259,18 +258,15 @@ class Run:
         """Return the permitted rate of wrong verdicts among the final verdicts if the run is resumed.
 
         The looks (analyses during the run) have used up a part of the 5 %. If the run is incomplete, the final verdicts
-        get the rest. If the run is complete, its verdicts have already used up the rest. New verdicts then get half of
-        the rest. So the wrong verdicts of all continuations together stay below twice the permitted rate.
+        get the rest. If the run is complete, its verdicts have already had the rest, and new verdicts get half of the
+        rest again. So the wrong verdicts of all continuations together stay below twice the permitted rate.
         """
         left = ERROR_RATE - self.error_rate_spent
         return left / 2 if self.partial is None else left
 
     @property
     def steal_share(self) -> float | None:
-        """Return the share of the machine's time that the hypervisor gave to other machines.
-
-        The result is None if the run has not ended, or was killed.
-        """
+        """Return the share of time that the hypervisor gave to other machines; None if the run has no recorded end."""
         ends = self.ends if self.starts else self.ends[-1:]
         return fmean(end.steal_share for end in ends) if self.end else None
 
@@ -407,10 +403,7 @@ def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecor
 
 
 def cpu_seconds_per_operation(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation, by role (client, server, …).
-
-    Slices without a reading of a role are left out for this role.
-    """
+    """Return the CPU seconds of one operation by role. For each role, slices without a reading are left out."""
     return {
         role: sum(cpu_by_role(record)[role] for record in read)
         / max(1, sum(record.answer.operations for record in read))

@@ -19,7 +19,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class DiscardedPart:
-    """A discarded slice of an arm, or a discarded round if `arm` is None. Rounds are counted from 0."""
+    """A discarded slice of an arm, or a discarded round if `arm` is None. Round numbers begin with 0."""
 
     round: int
     arm: str | None
@@ -72,7 +72,6 @@ class Tally:
         return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
 
     def discarded(self) -> list[DiscardedPart]:
-        """Return the discarded slices and rounds, in the order of the rounds."""
         found = self._shares.judge(self._cores)
         rounds = []
         for number in found.discarded:

@@ -67,7 +67,6 @@ class Rates:
 
     @property
     def least(self) -> float:
-        """Return the least of the arms' estimated capacities."""
         return min((self._estimate(arm.name) for arm in self.plan.arms), default=self.sweep.least)
 
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:

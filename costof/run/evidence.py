@@ -18,10 +18,10 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
     `increase` is the change of the server's counters during the slice (measured window). A slice without a successful
-    operation is not checked, because it has no evidence. Neither is a server without counters.
+    operation has no evidence and is not checked, and neither is a server without counters.
 
-    The server may count more connections than the client. It also counts failed connections. In addition, each of the
-    `workers` may have had an unfinished connection at the end of this slice and of the slice before.
+    The server may count more connections than the client, because it also counts failed connections, and because each
+    of the `workers` may have had an unfinished connection at the end of this slice and of the slice before.
     """
     if answer.operations == 0:
         return None

@@ -57,10 +57,9 @@ def run(
 ) -> StartingPoint | None:
     """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
-    After Ctrl-C, or if the servers are lost, the results so far are kept and marked as partial.
-
-    Returns None in this case. Otherwise returns the state from which the next start of the servers (--restarts)
-    continues. Raises `CostofError` if there are no results, because the service cannot start or no arm can run.
+    Return the state from which the next start of the servers (--restarts) continues. After Ctrl-C, or if the servers
+    are lost, keep the results so far, mark them as partial, and return None. Raises `CostofError` if there are no
+    results, because the service cannot start or no arm can run.
     """
     if not plan.protected and not plan.is_alone and not plan.compares_controls:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
@@ -162,10 +161,7 @@ def _record_flush(state: State, seconds: float) -> None:
 
 
 def _measure(state: State) -> str | None:
-    """Measure rounds until the stop rule ends the run.
-
-    Return None, or the reason if the run ends early, so that its results are partial.
-    """
+    """Measure rounds until the stop rule ends the run. If the run ends early (is partial), return the reason."""
     before = state.before
     state.progress.stage("warming up")
     _warm_up(state)

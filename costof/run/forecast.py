@@ -30,7 +30,6 @@ class Pace:
         return self.seconds / max(1, self.rounds)
 
     def rounds_after(self, seconds: float) -> int:
-        """Return how many rounds will be complete in `seconds` from now."""
         return self.rounds + int(seconds / self.round_seconds) if self.round_seconds else self.rounds
 
 

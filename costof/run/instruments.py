@@ -187,10 +187,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send a measuring process the plan, with the arms that it may be able to measure.
-
-        Record which of these arms it accepts, and return its answer.
-        """
+        """Send a measuring process the plan with the arms that it may measure. Record its answer, and return it."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -231,9 +228,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if the arms that can run are not enough for an answer.
 
-        This is so if no arm can run. It is also so if only arms without the protection can run, and the user chose the
-        protection or can fix the cause. Otherwise, if the user's servers do not support the protection, the run
-        continues with the control alone.
+        They are not enough if there are none, or if all of them lack the protection, and the user chose the protection
+        or can fix the cause. Otherwise, if the user's servers do not support the protection, the run continues with the
+        control alone.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
@@ -299,7 +296,6 @@ class Instruments:
 
 
 def load_workload(warehouses: int = 0) -> ipc.Workload:
-    """Return the workload that loads records, or TPC-C's warehouses."""
     if warehouses:
         tpcc = {"phase": "load", "warehouses": warehouses}
         return ipc.Workload(name=LOAD, kind="tpcc", workers=LOAD_WORKERS, tpcc=tpcc)

@@ -140,8 +140,8 @@ def _parts(size: int) -> list[int]:
 def _standing_workload(plan: Plan) -> Workload:
     """Return a workload whose connections stay open and whose rate is not limited.
 
-    Its kind is the first one in `STANDING` that the study has too, such as 'ycsb'. If the study has none of them, the
-    kind is 'request' for HTTP and 'query' for all other services.
+    The kind of the workload is the first one in `STANDING` that the study has, such as 'ycsb'. If the study has none of
+    them, the kind is 'request' for HTTP and 'query' for all other services.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))
@@ -169,7 +169,6 @@ class Steps:
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:
-        """Open all connections, and return the records of all arms."""
         for arm in self._plan.arms:
             if not self._instruments.measures(WIRE, arm.name):
                 self._missing[arm.name] = "it cannot be measured"

@@ -50,10 +50,7 @@ class Progress(Protocol):
 
 
 class Display(Protocol):
-    """A renderer of events, such as a table in the terminal.
-
-    After each event, at least `pause_seconds` pass before it shows another round.
-    """
+    """A renderer of events. After each event, at least `pause_seconds` pass before it shows another round."""
 
     pause_seconds: float
 
@@ -249,7 +246,6 @@ def _label(plan: Plan, arm: PlannedArm) -> str:
 
 
 def _interruption_message(rounds: int, plan: Plan, folder: str) -> str:
-    """Return the message on Ctrl-C, which says how many complete rounds are kept."""
     if rounds == 0:
         return "interrupted before a round was complete, so there are no figures; stopping what the run started"
     few = rounds < FEWEST_ROUNDS and plan.starts == 1

@@ -170,10 +170,7 @@ def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether this arm can no longer be measured, for example because its tunnel has crashed.
-
-    If this is new, record it in the run's file.
-    """
+    """Return whether an arm can no longer be measured, as after a crash of its tunnel. Record each loss once."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -187,8 +184,8 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
     """Measure a slice (measured window). If a host began the slice late, measure it once more.
 
-    Both attempts are written to the ledger (the run's file), but only the last one counts. It becomes a sample of the
-    figures, unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
+    Both attempts are written to the ledger (the run's file), but only the last attempt counts. The figures use it
+    unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
     """
     for last_attempt in (False, True):
         state.slices += 1
@@ -222,9 +219,8 @@ def measure_slice(
 ) -> tuple[SliceRecord, float]:
     """Measure a slice (a measured window of one arm).
 
-    Return its record, and the seconds that preparation and bookkeeping took besides measuring.
-
-    Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
+    Return its record, and the seconds that preparation and bookkeeping took. Raises `INSTRUMENT_FAILED`, or
+    `TARGET_FAILED` if the service is running but cannot be read.
     """
     entered = time.monotonic()
     arm, workload = plan.arm(key.arm), plan.study.workloads[key.workload]
@@ -284,10 +280,7 @@ def measure_slice(
 
 
 def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
-    """Return the CPU seconds of servers on this machine.
-
-    CPU time that --server-cpu prints for another machine is left out.
-    """
+    """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
     elsewhere = service.server_cpu is not None and not service.server_cpu.is_local
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
@@ -295,8 +288,8 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
     """Renew the load generator's TLS session and open connections before a slice, without measuring.
 
-    If the arm resumes TLS sessions, and `arrange` has made its last session invalid, the load generator gets a new
-    session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed
+    If the arm resumes TLS sessions, and `Service.arrange` has made its last session invalid, the load generator gets a
+    new session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed
     would affect all slices (measured windows) of the arm.
     """
     workload = plan.study.workloads[name]

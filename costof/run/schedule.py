@@ -78,9 +78,9 @@ STEADY_ROUNDS = 3
 #: Shares of the budget after which a run has an interim analysis (a look). The run ends at a look if all effects on
 #: headline metrics (those that answer the study's question) have a verdict.
 LOOKS = (0.3, 0.5)
-#: When half of the budget is spent, analyses may have used 0.5**SPENDING_POWER of the error rate (the permitted rate of
-#: wrong verdicts), and accordingly for other shares. Early analyses find only large effects, so they get little of the
-#: error rate, and the last analysis gets most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: When the share x of the budget is spent, analyses may have used x**SPENDING_POWER of the error rate (the permitted
+#: rate of wrong verdicts). Early analyses find only large effects, so they get little of the error rate, and the last
+#: analysis gets most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 

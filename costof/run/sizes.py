@@ -48,8 +48,6 @@ MOST_TIMES = 10
 
 @dataclass(frozen=True)
 class MeasuredSlice:
-    """A measured slice, with the seconds that its preparation and bookkeeping took."""
-
     key: SliceKey
     answer: SliceAnswer
     start_up_seconds: float
@@ -166,10 +164,7 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
 
 
 def _operations_per_worker(plan: Plan, measured: MeasuredSlice) -> float:
-    """Return how many operations each worker performed in the slice.
-
-    A command has one worker on each host.
-    """
+    """Return how many operations each worker performed in the slice. A command has one worker on each host."""
     workers = plan.workers(measured.key.workload, plan.arm(measured.key.arm))
     if (
         isinstance(measured.answer, PopulationAnswer)

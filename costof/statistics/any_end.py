@@ -17,8 +17,8 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: The method averages likelihood ratios over many possible effects, which are normally distributed around 0. Their
-#: variance is that of a mean over this number of rounds. With 1, intervals are finite from five rounds on. From 10 to
+#: The method averages likelihood ratios over many possible effects. These effects are normally distributed around 0,
+#: with the variance of a mean over this number of rounds. With 1, intervals are finite from five rounds on. From 10 to
 #: 200 rounds, the factor by which they are wider than ordinary intervals is nearly constant.
 MIXTURE_ROUNDS = 1.0
 

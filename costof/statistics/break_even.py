@@ -18,10 +18,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rounds:
-    """Mean times of a connection and of an operation, on the control and on an arm.
-
-    Each sequence has one mean per round. All sequences cover the same rounds.
-    """
+    """Mean times in the same rounds: of a connection and of an operation, on the control and on an arm."""
 
     control_connection: Sequence[float]
     arm_connection: Sequence[float]

@@ -149,10 +149,7 @@ def _payload(encoded: str) -> bytes:
 
 
 def _word(number: int) -> bytes:
-    """Encode one number as ZigZag LEB128.
-
-    The number is a bucket's count or, if negative, the number of empty buckets to skip.
-    """
+    """Encode a number as ZigZag LEB128: a bucket's count or, if negative, the number of empty buckets to skip."""
     left = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while left >= 0x80:

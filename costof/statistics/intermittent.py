@@ -9,7 +9,7 @@ and of the control's identical copy (replicate). A randomization test within blo
 has more outliers than chance explains (Edgington & Onghena 2007, chapter 6):
 
 1. Add up by how much the arm's outliers exceed the limit for outliers.
-2. In each round, draw one of the three slices at random, and add up the same sum over the drawn slices. Repeat this.
+2. In each round, draw one of the three slices at random. Add up by how much the drawn outliers exceed it. Repeat this.
 3. The p-value is the share of random sums that are at least as large as the arm's sum (Phipson & Smyth 2010).
 
 A cost that is equal in all rounds does not count, since each slice is compared with its own arm's median.
@@ -93,10 +93,7 @@ def intermittent(
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """Return the p-value: the share of random sums that are at least as large as the arm's.
-
-    The arm's own sum counts as one of the random sums.
-    """
+    """Return the p-value: the share of random sums, the arm's own included, that are at least as large as the arm's."""
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))
     while drawn < most:

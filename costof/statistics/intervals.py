@@ -28,7 +28,6 @@ Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 TRIMMED = 0.15
-#: The minimum number of rounds for a mean with an interval.
 ROUNDS_FOR_INTERVAL = 2
 #: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5
@@ -52,7 +51,6 @@ class Mean:
         return Estimate(value=self.value, low=self.value - half, high=self.value + half, rounds=rounds)
 
     def widened(self, times: float) -> Mean:
-        """Return the mean with its error multiplied by `times`."""
         return replace(self, error=self.error * times)
 
 
@@ -138,10 +136,7 @@ def difference(control: Sequence[float], arm: Sequence[float], confidence: float
 
 
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return arm over control, paired by round and estimated on the log scale.
-
-    The result is None if control or arm is 0 in any round.
-    """
+    """Return arm over control, paired by round and estimated on the log scale; None if either is 0 in any round."""
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
 
@@ -154,8 +149,8 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s for which the mean of
-    `part - s * whole` may be 0, because its own interval contains 0.
+    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s for which the interval
+    of the mean of `part - s * whole` contains 0.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # Variances and covariance of the two means, multiplied by the square of the t quantile.

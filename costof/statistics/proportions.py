@@ -24,9 +24,9 @@ def newcombe(
 ) -> tuple[float, float, float]:
     """Return the arm's share minus the control's, and the low and high end of its interval.
 
-    Each share is given as (failed, total). If there are no operations, the share counts as 0. This is method 10 of
-    Newcombe 1998, "Interval estimation for the difference between independent proportions", from the score intervals of
-    both shares.
+    Each share is given as (failed, total). If there are no operations, the share counts as 0. The interval is that of
+    method 10 of Newcombe 1998, "Interval estimation for the difference between independent proportions", from the score
+    intervals of both shares.
     """
     shares = [failed / total if total else 0.0 for failed, total in (control, arm)]
     (control_low, control_high), (arm_low, arm_high) = (wilson(*each, confidence) for each in (control, arm))

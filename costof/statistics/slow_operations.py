@@ -52,7 +52,6 @@ class Slices:
 
     @classmethod
     def decode(cls, histograms: Mapping[int, Sequence[str]]) -> Slices:
-        """Decode histograms by round, in the encoding of slice answers."""
         return cls(np.array([*histograms], dtype=np.int64), *counted(histograms.values()))
 
     @property

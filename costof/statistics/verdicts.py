@@ -88,7 +88,7 @@ class Contrast:
 
     @property
     def cost(self) -> float:
-        """The change with such a sign that a positive number means that the arm is worse."""
+        """The change, with its sign chosen so that a positive number means that the arm is worse."""
         return self.change.value if self.better == "lower" else -self.change.value
 
     @property
@@ -240,7 +240,6 @@ def extrapolated(effect: Contrast, rounds: int) -> Contrast:
 
 
 def with_errors(effect: Contrast, times: float) -> Contrast:
-    """Return the effect with its standard errors multiplied by `times`."""
     difference = effect.difference and effect.difference.widened(times)
     return replace(effect, change=effect.change.widened(times), difference=difference)
 

@@ -17,10 +17,7 @@ VERSUS = "versus"
 
 
 def command_line(plan: Plan, rounds: int) -> str:
-    """Return the command line that repeats a run with this number of rounds (in each start of the servers).
-
-    It has no passwords, since plans have none.
-    """
+    """Return the command line, without passwords, that repeats a run with this number of rounds in each start."""
     study = plan.study
     if study.name == VERSUS and study.service.kind == COMMAND:
         words = ["costof", "versus", *_versus(plan)]

@@ -12,8 +12,8 @@ from costof.instruments.commands.settings import CommandProgram
 #: In a study of commands, this is the prefix of `Metric.phase` for a figure that a command prints, such as
 #: 'figure.tps'.
 FIGURE_PREFIX = "figure."
-#: The kind of the service of every study of commands. Its workloads have this value as their kind and as their view
-#: (who measures) too.
+#: The kind of the service of every study of commands. Each workload of such a study has this value as its kind, and as
+#: its view (who measures).
 COMMAND = "command"
 #: The fields that a study of commands may omit in its file, for each model in `study/schema.py`.
 OPTIONAL_FIELDS = {

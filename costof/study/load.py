@@ -2,8 +2,8 @@
 
 The kinds of load generation (Schroeder, Wierman & Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006):
 
-- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. Without a
-  think time it measures capacity, and a slower arm gets fewer requests;
+- closed loop: each client sends its next request when the last one is answered, perhaps after a think time. A closed
+  loop without a think time measures capacity, and a slower arm gets fewer requests;
 - open loop: requests arrive at random, even if earlier ones are not answered yet. Latency counts from the arrival;
 - partly open loop: clients arrive at random, and each sends several requests, one after the other.
 """
@@ -278,7 +278,7 @@ def at_load(study: Study, load: Load) -> Study:
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # No slice (measured window) reaches this limit on operations, so the slice ends after its seconds.
+    # No slice (measured window) performs 2**31 operations, so each slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {

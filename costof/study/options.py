@@ -29,10 +29,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def parse_levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
-    """Return the levels that `--set` gives for a factor.
-
-    Raises `UNKNOWN_FACTOR`, `LAB_ONLY_FACTOR` and `UNKNOWN_LEVEL`.
-    """
+    """Return the levels that `--set` gives. Raises `UNKNOWN_FACTOR`, `LAB_ONLY_FACTOR` and `UNKNOWN_LEVEL`."""
     if name not in study.factors:
         allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
         raise CostofError(

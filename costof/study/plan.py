@@ -279,10 +279,7 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """The number of statements in an operation of `--client`'s load generator, by class such as 'read'.
-
-        It is {} without `--client`.
-        """
+        """The number of statements in an operation of `--client`, by class such as 'read'; {} without `--client`."""
         if self.client is None:
             return {}
         program = client(self.client)
@@ -438,7 +435,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return how long the fewest rounds take that a verdict needs, plus one round as a reserve, in seconds.
+    """Return the seconds that the fewest rounds for a verdict take, plus one round as a reserve.
 
     Each slice takes `overhead` seconds in addition to its measured time.
     """
@@ -517,7 +514,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
-    """Return the minimum and maximum number of rounds: those of the options or, for lack of these, of the profile.
+    """Return the minimum and maximum number of rounds, from the options or, if these do not set them, from the profile.
 
     If a minimum in the options is above the profile's maximum, the maximum is raised to it. If a maximum in the options
     is below the profile's minimum, the minimum is lowered to it.

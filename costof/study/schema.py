@@ -99,7 +99,6 @@ class PublishedFigure(Model):
     ratio: Finite | None = Field(default=None, description="Arm over control, if the source has only their ratio.")
 
     def fits(self, arm_levels: Mapping[str, str]) -> bool:
-        """Return whether the figure applies to an arm with these levels."""
         return all(arm_levels.get(name) == level for name, level in self.levels.items())
 
 
@@ -146,10 +145,7 @@ class ArmSettings(CommandLevel):
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
-        """Return the arm's transport, with a CA file to trust.
-
-        If none of the arm's levels sets a transport, return the plain transport.
-        """
+        """Return the arm's transport with a CA file to trust. The transport is plain if no level sets one."""
         return (self.transport or PLAIN).trusting(ca_file)
 
 
@@ -289,10 +285,7 @@ class Factor(Model):
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 
     def phrase(self, level: str) -> str:
-        """Return words for a level in a sentence, such as 'an ECDSA key'.
-
-        If the study has no such words, return the factor's label and the level.
-        """
+        """Return words for a level in a sentence, such as 'an ECDSA key', or else the factor's label and the level."""
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
@@ -535,7 +528,7 @@ class Study(Model):
     def variant(self, workload: str, levels: dict[str, str]) -> str:
         """Return the levels that change a workload's options as text, such as 'read_share 0.5'; '' if there are none.
 
-        The number of workers is not an option in this sense.
+        The number of workers does not count as such an option.
         """
         changing = []
         for name, level in levels.items():
@@ -561,10 +554,7 @@ class Study(Model):
         return next((name for name, factor in self.factors.items() if factor.milliseconds), None)
 
     def distance(self, levels: dict[str, str]) -> str:
-        """Return the name of the distance in an arm's levels: 'us-eu', or '20.5ms' for a level that is a number.
-
-        Return 'lan' if the study has no distance factor.
-        """
+        """Return the name of the distance: 'us-eu', '20.5ms' for a number, or 'lan' without a distance factor."""
         name = self.distance_factor
         if name is None:
             return "lan"

@@ -39,7 +39,7 @@ LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-#: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
+#: Matches the name of a figure that is a percentile reported by a command, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 #: At the highest rate that keeps the latency limit (the capacity), about this many operations of a slice (measured
@@ -47,7 +47,6 @@ LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
-#: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 #: A sweep with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer. For that, its slices may
 #: be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each slice.
@@ -71,10 +70,7 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The name of the percentile that a command reports and that the limit is about, such as 'p99_ms'.
-
-        It is None if costof itself measures the time of each operation.
-        """
+        """The name of the percentile that a command reports, such as 'p99_ms'; None if costof times the operations."""
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -138,17 +134,17 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return how many seconds the rounds take that a verdict on all `arms` arms needs."""
+        """Return the seconds of the rounds that a verdict on all `arms` arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return the delay in ms after which a slice ends early, because it can no longer keep the limit.
+        """Return how many ms late an operation may begin. If one begins later, its slice ends early.
 
-        The delay is how late an operation begins. For a limit on the latency of new connections, it is the limit plus 2
-        * share * length. `share` is the permitted share of connections above the limit (0.01 for a p99), and `length`
-        is the length of the slice. If an arrival is later than this, more than the permitted share exceeds the limit.
-        For all other limits, the delay is half the slice's length, which only an overloaded server reaches.
+        For a limit on new connections, return limit + 2 * share * length. `share` is the permitted share of connections
+        above the limit (0.01 for a p99), and `length` is the length of the slice. If an arrival is later than this,
+        more than the permitted share exceeds the limit. For all other limits, return half the slice's length, which
+        only an overloaded server reaches.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
@@ -191,8 +187,8 @@ def parse_sweep(
 ) -> Sweep | None:
     """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
-    `study` must already have the range's lowest load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
-    `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
+    `study` must already be the study at the lowest load of the range (`at_load`). Raises `BAD_RATE`, `BAD_RANGE`,
+    `BAD_LATENCY_LIMIT`, `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
     latency_limits = [each for each in limits if is_latency_limit(each)]
     if not latency_limits:

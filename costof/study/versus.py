@@ -18,7 +18,6 @@ from costof.instruments.commands.shell import needs_shell
 from costof.model import HIDDEN
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, PROFILES, REPEATED_SECONDS
 
-#: Maximum length of a label that is made from a command.
 LONGEST_LABEL = 48
 #: The maximum number of commands: each is measured in every round.
 MOST_COMMANDS = 100
@@ -26,7 +25,7 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: A name that may be part of an arm's name. It must not end in '-copy', the suffix of the control's identical copy.
+#: Matches a name that may be part of an arm's name. '-copy' at its end is reserved for the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 
@@ -346,8 +345,5 @@ def _labels(commands: Sequence[str]) -> list[str]:
 
 
 def _shortened(words: str) -> str:
-    """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
-
-    Because of the quotation marks, the command is not capitalized at the beginning of a sentence.
-    """
+    """Return at most `LONGEST_LABEL` characters of a command in quotes, so that a sentence does not capitalize it."""
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

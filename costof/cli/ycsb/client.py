@@ -19,8 +19,8 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: The number of operations of each worker in the first slice (measurement). It is small, because their speed is still
-#: unknown.
+#: The number of operations of each worker in the first slice (measurement). It is small, because the speed of the
+#: workers is still unknown.
 FIRST_OPERATIONS = 100
 
 
@@ -33,11 +33,7 @@ class Times:
     histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
-        """Return a percentile in ns.
-
-        The histogram keeps only three significant digits and may round up, so the result is limited to the exact
-        maximum.
-        """
+        """Return a percentile in ns, limited to the exact maximum, because the histogram may round a value up."""
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 

@@ -93,10 +93,7 @@ NO_LIMIT_SECONDS = 14 * 86_400
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one command.
-
-    `seconds` is its maximum duration. `ycsb` has the load generator's settings for the workload `ycsb`.
-    """
+    """The work of one command. `seconds` limits its duration. `ycsb` has the engine's settings for the workload."""
 
     phase: Phase
     table: str

@@ -27,10 +27,7 @@ class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the figures of the control if the run has no other arm. Otherwise return [].
-
-        The sentences about the costs of protections come from other sections.
-        """
+        """Return the control's figures if it is the only arm, else []. Other sections have sentences about costs."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []

@@ -240,7 +240,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The time that an arm adds to a connection with its first operation, and the time that it adds to a later one.
+    """The time that an arm adds to a connection with its first operation, and to each later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """

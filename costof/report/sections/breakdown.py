@@ -1,9 +1,9 @@
 """Breakdown: how much CPU time a gateway, and then each protection, adds in each process that serves an operation.
 
-The first step is from the arm without the gateway to the control, whose gateway does not encrypt. Each other step is
-from the control to a protected arm. A step has one part for each process: the CPU time that the step adds in this
-process. The share of a part is its added CPU time divided by the sum over all parts, with Fieller's interval. Added CPU
-time matters because it lowers the throughput if all cores are busy.
+A step is the change from one arm to another. The first step is from the arm without the gateway to the control, whose
+gateway does not encrypt. Each other step is from the control to a protected arm. A step has one part for each process:
+the CPU time that the step adds in this process. The share of a part is its added CPU time divided by the sum over all
+parts, with Fieller's interval. Added CPU time matters because it lowers the throughput if all cores are busy.
 """
 
 from __future__ import annotations

@@ -219,10 +219,7 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
 
 
 def _height(share: float) -> float:
-    """Return the height at which a share of operations is drawn: 1 for 90 %, 2 for 99 %, 3 for 99.9 %.
-
-    HdrHistogram's plots have the same scale.
-    """
+    """Return the height of a share of operations, as in HdrHistogram's plots: 1 for 90 %, 2 for 99 %, 3 for 99.9 %."""
     return -log10(1 - share)
 
 

@@ -119,7 +119,7 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
 def _own_servers(run: Run) -> str:
     """Return ' (including your own servers)' if the CPU time of other programs may include that of the user's servers.
 
-    Return '' if this run reads the CPU time of the servers separately, or if it started them itself (a lab).
+    Return '' if this run reads the CPU time of the servers separately, or started the servers itself (a lab).
     """
     if run.plan.study.service.kind == COMMAND:
         return " (including your own servers)"

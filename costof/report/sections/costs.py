@@ -239,9 +239,9 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _noise(line: Line) -> str:
-    """Return a sentence about resolved effects that identical copies of the control reach too; '' if there are none.
+    """Return a sentence about resolved effects within the noise between identical copies; '' if there are none.
 
-    Clauses about unresolved effects say this themselves.
+    The clauses about unresolved effects mention this noise themselves.
     """
     hidden = [
         (arm, effect)
@@ -333,10 +333,7 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 
 
 def _place(arm: Arm) -> str:
-    """Return the arm's context in words, such as 'at us-us'.
-
-    The first context may have no name. It is described by its levels, such as 'with 3 nodes'.
-    """
+    """Return an arm's context in words: 'at us-us', or its levels, such as 'with 3 nodes', if it has no name."""
     return arm.at_place.strip() or arm.context_in_words
 
 

@@ -36,7 +36,8 @@ class FailuresSection(Section[None, None]):
             for each in sorted(index.core.failures, key=lambda each: each.share, reverse=True)
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # Name only missing figures of commands. The section about the load names those of overloaded arms.
+        # Name only missing figures of commands. The section about the load names the missing figures of overloaded
+        # arms.
         texts += [
             missing_words(index, each)
             for each in index.core.missing

@@ -210,7 +210,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return the headline verdicts that would be different if one of the hosts were left out, each with this host."""
+    """Return the headline verdicts that would be different without one of the hosts, each with that host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)
@@ -241,10 +241,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host's part.
-
-    Only counts, means and rates are correct. Other figures, such as histograms, still include the host.
-    """
+    """Return the answer without this host's part, in counts, means and rates. Other figures still include it."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -54,10 +54,7 @@ def limit_words(index: Index, outcome: Outcome) -> str:
 
 
 def measured_words(outcome: Outcome) -> str:
-    """Return the measured change, or why there is none.
-
-    For an undecided limit, the text also says how much longer to measure for a decision.
-    """
+    """Return the measured change, or why there is none. For an undecided limit, add how much longer to measure."""
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error

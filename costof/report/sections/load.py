@@ -394,10 +394,7 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
 
 
 def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
-    """Return a warning for each arm that carried the load but left the machine hardly any free CPU time.
-
-    The warning about the busiest arm is first.
-    """
+    """Return warnings of arms that carried the load but left hardly any CPU time free, the busiest arm first."""
     carried = {each.arm: each for each in data.carried if each.complete and (each.machine_busy or 0.0) >= SATURATED}
     saturated = [(arm, carried[arm.name]) for arm in arms if arm.name in carried]
     # A warning beside an overloaded arm must not suggest a load that this arm cannot carry.

@@ -20,7 +20,7 @@ from costof.study.load import Pool
 
 PHASE = "server.audit_bytes"
 RATES = (100.0, 1_000.0, 10_000.0)
-#: The rate for which the top of the report states the volume if the user has not given a load.
+#: The operations a second for which the top of the report states the volume if the user has not given a load.
 USUAL_RATE = 1_000.0
 DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0

@@ -132,10 +132,7 @@ class Mitigations(Model):
 
     @property
     def best(self) -> Mitigation | None:
-        """Return the mitigation with the largest gain; None if none helps.
-
-        Mitigations that keep the protection are preferred to those that give it up.
-        """
+        """Return the mitigation with the largest gain, preferably one that keeps the protection; None if none helps."""
         helping = [each for each in self.protecting if each.verdict is Verdict.SAVES]
         return next((each for each in helping if not each.gives_up), next(iter(helping), None))
 
@@ -337,10 +334,7 @@ def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
 
 
 def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
-    """Return the text of the summary's line 'What reduces the cost'.
-
-    For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
-    """
+    """Return what reduces the cost, such as 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'"""
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}.{_share_of_loss(index, data, data.best)}"
@@ -533,8 +527,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     """Return the disadvantages of a mitigation, as text to append to its gain; '' if there are none.
 
-    - The mitigation gives up a part of the protection.
-    - If the control gets the same mitigation, the protection still costs something.
+    - The part of the protection that the mitigation gives up.
+    - The cost that the protection still has if the control gets the same mitigation.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
@@ -558,10 +552,7 @@ def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as a signed change, such as '+140 % [131, 149]'.
-
-    The gain of a rate is always in percent, never a factor such as '2.4×'.
-    """
+    """Return the gain as a signed change, such as '+140 % [131, 149]'; for a rate never as a factor such as '2.4×'."""
     if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

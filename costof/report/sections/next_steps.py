@@ -82,10 +82,7 @@ def _longest(waiting: Sequence[Effect]) -> float:
 
 
 def _resume_options(index: Index, folder: str, waiting: Sequence[Effect]) -> str:
-    """Return the options with which `costof run` continues the run long enough to resolve these effects.
-
-    Return '' if the run cannot be continued so long.
-    """
+    """Return the options that continue a run until these effects are resolved; '' if it cannot continue so long."""
     core = index.core
     more, rounds = RESERVE * _longest(waiting), core.resumable_rounds
     if core.budget_seconds is None or not core.rounds or more / core.measured_seconds * core.rounds > rounds:

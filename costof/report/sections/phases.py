@@ -156,8 +156,8 @@ def _connections_per_client(arm: Arm) -> float | None:
 def _phases(index: Index) -> list[Metric]:
     """Return the metrics of a new connection's phases, in the order in which the phases happen.
 
-    If both the wire and the application have such metrics, return those of the view with more of them. Return [] if no
-    view has at least two.
+    If both the wire and the application have such metrics, return the metrics of the view that has more. Return [] if
+    no view has at least two.
     """
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):

@@ -31,7 +31,7 @@ from costof.statistics.intervals import Mean, estimate, ratio
 from costof.statistics.uneven import UnevenRounds, disagrees, ratio_of_means, uneven_rounds
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: The units of the metrics that can be predicted, with the number of each unit in a millisecond.
+#: The units of the metrics that can be predicted, and how many of each unit a millisecond has.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (
@@ -124,7 +124,6 @@ class PredictedSection(Section[None, Predicted]):
         return sentences("answer", [text for text in texts if text])
 
     def key_figures(self, index: Index, data: Predicted) -> list[KeyFigure]:
-        """Return the predicted effects at the first distance."""
         distance = data.distances_ms[0]
         effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
         return [

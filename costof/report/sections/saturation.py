@@ -133,10 +133,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
 
 
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
-    """Return the resource that limits the rate, in words: a role's CPU quota, or the machine's CPU.
-
-    Return None if neither a role's quota nor the machine's CPU is used up.
-    """
+    """Return what limits the rate, in words: a role's CPU quota or the machine's CPU; None if neither is used up."""
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:
         return f"the CPU time that the {role} may use"

@@ -152,7 +152,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     if cpu.low <= 0:
         return None  # The CPU counter is too coarse for this burst.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
-    # Check the bursts of this arm, and those of arms that differ from this arm only in the number of cores.
+    # Check the bursts of this arm, and of all arms that differ from this arm only in the number of cores.
     levels = {**arm.levels, spec.cores_factor: ""}
     bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
     enough = len(of_arm) >= ROUNDS_FOR_INTERVAL

@@ -3,8 +3,8 @@
 The run measures a third arm, which has the additional programs without the protection, such as two proxies that do not
 encrypt. It lies between the control and the protected arm: the first step of the cost is from the control to this arm,
 and the second step from this arm to the protected arm. Both differences are paired by round, and the second step's
-share of the cost has Fieller's interval. Percentiles cover all operations, and their intervals are a bootstrap over
-rounds (`statistics/tails.py`).
+share of the cost has Fieller's interval. Percentiles cover all operations, and their intervals come from a bootstrap
+over rounds (`statistics/tails.py`).
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _figures(run: Run, spec: Spec, arms: Sequence[PlannedArm]) -> list[Figure]:
 
 
 def _percentiles(run: Run, name: str, arms: Sequence[PlannedArm]) -> list[Figure]:
-    """Return the split of those percentiles of a latency for which every arm has enough operations."""
+    """Return the split of each percentile of a latency for which every arm has enough operations."""
     metric = run.plan.study.metrics[name]
     rounds = sorted({record.round for record in run.counted if record.workload == metric.workload})
     units = [run.samples.units.unit(number) for number in rounds]

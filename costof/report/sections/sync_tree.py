@@ -126,10 +126,7 @@ def followers_of(tree: str) -> dict[str, list[str]]:
 
 
 def shape(tree: Tree) -> str:
-    """Return a tree as text.
-
-    Examples: 'all 6 others replicate from primary', 'primary → secondary-1 → hidden', 'a: b, c; b: d'.
-    """
+    """Return a tree as text: 'all 6 others replicate from primary', 'primary → secondary-1 → hidden', 'a: b; b: c'."""
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]

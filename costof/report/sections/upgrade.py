@@ -37,7 +37,7 @@ METHOD = (
 PLACE = 19
 #: The reasons of a change mention round trips and bytes if an operation has at least this many more or fewer.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: If at most this many arms are compared, the verdict has a sentence for each, with this many figures.
+#: If at most MOST_VERDICTS arms are compared, the verdict has a sentence for each, with FIGURES_IN_VERDICT figures.
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
 #: Matches a release's number, such as 18 or 10.11, but not the path of a build.
 RELEASE = re.compile(r"\d+(\.\d+)*")
@@ -79,7 +79,7 @@ class Upgrade(Model):
 
 
 class UpgradeSection(Section[Spec, Upgrade]):
-    # A run of several versions asks about the upgrade, so its sentences come before those of all other sections.
+    # A run of several versions asks about the upgrade, so this section's sentences come before those of all others.
     name, title, order = "upgrade", "What the other version costs", -2
     spec, data = Spec, Upgrade
 
@@ -178,7 +178,8 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                 continue
             contexts = (before.context, after.context)
             floors = [each for each in core.noise_floor if each.metric == name and each.context in contexts]
-            # The control's figure may be far from this arm's, so its absolute noise says nothing about this arm.
+            # The control's figure may be far from this arm's, so this arm is not judged by the control's absolute
+            # noise.
             noise = max((each.relative for each in floors), default=0.0)
             change, difference = mean_over_rounds(logs), mean_over_rounds(differences(*values))
             contrasts.append(
@@ -219,10 +220,7 @@ def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after
 
 
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
-    """Return the sentence about the changes of one arm.
-
-    For example: "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]."
-    """
+    """Return a sentence such as "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]"."""
     changed = [
         f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
         for each in changes

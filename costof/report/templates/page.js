@@ -32,7 +32,7 @@
   openAll.hidden = sections.length === 0;
   label();
 
-  // Prints the sections of the page, closed or open.
+  // Print all sections of the page, closed or open.
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = sections.filter((each) => !each.open && each.parentElement.id !== "pass-on");
@@ -42,7 +42,7 @@
     for (const each of closed) each.open = false;
   });
 
-  // Marks the section that is being read in the contents.
+  // Mark the section that is being read in the contents.
   const links = new Map([...document.querySelectorAll(".bar a")].map((link) => [link.hash.slice(1), link]));
   const watcher = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {

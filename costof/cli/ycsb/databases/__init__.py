@@ -29,10 +29,7 @@ def open_database(binding: str, properties: Properties, table: str) -> Database:
 
 
 class Database(ABC):
-    """The user's database. The phases `load` and `run` write only to the named table, as in YCSB.
-
-    costof never creates, empties or drops anything in this database.
-    """
+    """The user's database. As in YCSB, only the named table is written to. Nothing is created, emptied or dropped."""
 
     #: Names of the properties that only this database has. YCSB's general properties are not included.
     PROPERTIES: ClassVar[frozenset[str]]

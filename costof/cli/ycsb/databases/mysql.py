@@ -55,7 +55,6 @@ class MysqlDatabase(JdbcDatabase):
 
     @property
     def _verify(self) -> Verify | None:
-        """Return how the server's certificate is verified; None without TLS."""
         mode = self._options.get("sslmode", "").lower()
         uses_tls = "true" in (self._options.get("usessl", "").lower(), self._options.get("requiressl", "").lower())
         chain = self._options.get("verifyservercertificate", "").lower() == "true"

@@ -63,7 +63,6 @@ class PostgresqlDatabase(JdbcDatabase):
 
     @property
     def _verify(self) -> Verify | None:
-        """Return how the server's certificate is verified; None without TLS."""
         mode, ssl = self._options.get("sslmode", ""), self._options.get("ssl", "false")
         return VERIFY.get(mode.lower()) or ("full" if ssl.lower() in ("", "true") and not mode else None)
 

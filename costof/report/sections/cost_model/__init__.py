@@ -108,7 +108,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
         - They begin the report of a run with several contexts (such as distances), if the run measures connections and
           has at most `MOST_SENTENCES` protections.
-        - In a run with a single context, other sentences do not repeat the effects that they mention.
+        - In a run with a single context, they replace other sentences about the same effects.
         """
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the report needs no example service.
@@ -477,7 +477,7 @@ class Line:
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
         """Return the percentage of throughput that is lost, as (value, low, high).
 
-        This is the loss of a client that waits for each operation before it starts the next.
+        The throughput is that of a client that waits for each operation before it starts the next.
         """
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))

@@ -1,5 +1,5 @@
 // The calculator, with the same arithmetic as calculator.py and the number format of costof/format.py. The page's URL
-// carries its state: #connections=300&queries=20&rtt=2.
+// has the values of the fields: #connections=300&queries=20&rtt=2.
 "use strict";
 (() => {
   const MINUS = "\u2212", NBSP = "\u00a0", NONE = "\u2013", MOST = 1e9, MOST_DECIMALS = 6;
@@ -142,7 +142,7 @@
 
   const inputs = [...form.querySelectorAll("[data-key]")];
 
-  /** Return the values that differ from the first ones, as in the URL. */
+  /** Return the values that differ from the first values of their fields, in the form of the URL. */
   function state() {
     const values = new URLSearchParams();
     for (const input of inputs) {
@@ -152,7 +152,7 @@
     return String(values);
   }
 
-  /** Write the state into the URL, without an entry in the browser's history. */
+  /** Write the values into the URL, without an entry in the browser's history. */
   function keep() {
     const text = state();
     try {
@@ -173,7 +173,7 @@
     line.hidden = texts.length === 0;
   }
 
-  /** Set the fields to the state in the URL; those that the URL does not name get their first values. */
+  /** Set each field to the value in the URL, or to the field's first value if the URL has none. */
   function restore() {
     const values = new URLSearchParams(location.hash.slice(1));
     warn(values);

@@ -173,10 +173,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Return the sum of factor × estimate over the terms. The ends of the intervals are summed like the values.
-
-    This is possible because no factor is negative.
-    """
+    """Return the sum of factor × estimate. The ends of intervals are summed like values, as no factor is negative."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -269,7 +266,8 @@ def measured_load(index: Index, model: CostModel) -> Load:
 def _serial_rate(index: Index, model: CostModel) -> float:
     """Return a number of operations per second that one client can do: 1,000, or the next lower power of ten.
 
-    The CPU time of an operation depends on the rate, and was measured with the clients of the first context.
+    The CPU time of an operation depends on the rate. The run measured this CPU time with the clients of the first
+    context, so the rate is that of one such client.
     """
     first = [index.nearest.control, *index.nearest.arms]
     values = [index.value(each.metric, arm.name) for each in model.operations for arm in first if arm is not None]
