@@ -16,9 +16,9 @@ from costof.statistics.outliers import far_above
 
 #: A machine counts as busy if other programs and the hypervisor use more than this share of its CPU time in the median
 #: round. The share is not 0, because the kernel and the lab's helper processes also use CPU time.
-NEIGHBOURS_WORTH_A_WORD = 0.10
+NOTABLE_SHARE_OF_OTHERS = 0.10
 #: A machine counts as busy if the hypervisor uses more than this share of its CPU time during the run.
-STEAL_WORTH_A_WORD = 0.02
+NOTABLE_STEAL = 0.02
 #: A round is disturbed only if other programs and the hypervisor used at least this much more of the machine's CPU time
 #: than in the median round; 0.10 is 10 percentage points.
 LEAST_SHARE = 0.10

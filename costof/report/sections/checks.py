@@ -8,7 +8,7 @@ from costof import format as fmt
 from costof.report.blocks import Block, Checks
 from costof.report.how_sure import Check
 from costof.report.sections import Section
-from costof.results.disturbances import LEAST_SHARE, NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
+from costof.results.disturbances import LEAST_SHARE, NOTABLE_SHARE_OF_OTHERS, NOTABLE_STEAL
 from costof.results.index import Index
 from costof.results.load import CLIENT, carried_loads, servers_are_here
 from costof.results.models import Arm, Core
@@ -80,9 +80,9 @@ def _quiet(run: Run) -> Check:
     """Check that other programs and the hypervisor used little of the machine's CPU."""
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
     disturbers = []
-    if usual > NEIGHBOURS_WORTH_A_WORD:
+    if usual > NOTABLE_SHARE_OF_OTHERS:
         disturbers.append(f"other programs{_own_servers(run)} used {fmt.percent(usual)} of the machine's CPU time")
-    if steal > STEAL_WORTH_A_WORD:
+    if steal > NOTABLE_STEAL:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of the machine's CPU time")
     disturbed = _disturbed_rounds(run)
     if disturbers:
@@ -92,7 +92,7 @@ def _quiet(run: Run) -> Check:
             label="machine busy",
             detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}",
             doubt=f"the machine was {fmt.percent(usual)} busy with other programs"
-            if usual > NEIGHBOURS_WORTH_A_WORD
+            if usual > NOTABLE_SHARE_OF_OTHERS
             else f"the hypervisor took {fmt.percent(steal)} of the CPU time",
         )
     if disturbed is not None:

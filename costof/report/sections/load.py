@@ -19,7 +19,7 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.key_figures import CORES, KeyFigure, interval_verdict, of_effect, rounds_in_words
 from costof.report.sections import Section, sentences
-from costof.results.disturbances import NEIGHBOURS_WORTH_A_WORD
+from costof.results.disturbances import NOTABLE_SHARE_OF_OTHERS
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, carried_loads, servers_are_here, servers_in_words
@@ -356,7 +356,7 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         parts.append(f"{arrived}, {served} were served and the others waited.")
     if needed := _cores_needed(data, carried):
         parts.append(needed)
-    if data.others_share > NEIGHBOURS_WORTH_A_WORD:
+    if data.others_share > NOTABLE_SHARE_OF_OTHERS:
         parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
     overloaded = [each for each in data.carried if not each.complete]
     advice = f"try a load of {_next_load(overloaded)} a second{ELSEWHERE if data.servers_here else ''}"
