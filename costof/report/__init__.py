@@ -209,7 +209,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     if result.partial:
         wider = chosen_end(result)
         blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
-    blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
+    blocks.append(Headlines([*brief.lines, *filter(None, [brief.limits])]))
     blocks += [
         Paragraph(text, label=label)
         for label, text in brief.beside_verdict
