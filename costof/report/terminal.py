@@ -229,6 +229,8 @@ def _figure_columns(*, relative: bool, ends: bool) -> list[FigureColumn]:
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
     """Yield a table for each arm with a row for each figure, whose interval is drawn as a bar ('│' is 0).
 
+    If several arms have the same few quantities, yield a table for each quantity with a row for each arm.
+
     On a terminal of at least `ROOMY` columns, the ends of the interval are beside the bar. If this leaves too little
     room for the figures' names, the gaps become narrower. If that is not enough, the relative figures are left out.
     """
@@ -241,27 +243,39 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
         if room >= ENOUGH_LABEL:
             break
-    arm, shared, grid = "", "", Grid()
-    for figure, cells in zip(figures, rows, strict=True):
-        if figure.arm_label != arm:
-            if arm:
-                yield grid
-            arm, grid = figure.arm_label, Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
-            grid.add_column(width=room)
-            for column, each in zip(columns, widths, strict=True):
-                grid.add_column(width=each, justify=column.justify, no_wrap=True)
-            shared = _shared_end([each.label for each in figures if each.arm_label == arm])
-            title = arm + shared
-            fits = cell_len(title) <= room
-            if not fits:
-                yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
-            grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
-        style = VERDICT_STYLES[figure.verdict]
-        *figures_, bar, verdict = cells
-        label = figure.label.removesuffix(shared) + (f", {COMPUTED}" if figure.note else "")
-        label = _folded(label, room)
-        grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
-    yield grid
+    for title, group in _tables(list(zip(figures, rows, strict=True))):
+        grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
+        grid.add_column(width=room)
+        for column, each in zip(columns, widths, strict=True):
+            grid.add_column(width=each, justify=column.justify, no_wrap=True)
+        fits = cell_len(title) <= room
+        if not fits:
+            yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
+        grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
+        for label, figure, (*figures_, bar, verdict) in group:
+            style = VERDICT_STYLES[figure.verdict]
+            grid.add_row(_text(_folded(label, room)), *map(_text, figures_), _text(bar, style), _text(verdict, style))
+        yield grid
+
+
+def _tables(rows: Sequence[tuple[KeyFigure, list[str]]]) -> Iterator[tuple[str, list[tuple[str, KeyFigure, list[str]]]]]:
+    """Yield the title of each table of key figures, and its rows as (label, figure, cells)."""
+    by_arm: dict[str, list[str]] = {}
+    for figure, _ in rows:
+        by_arm.setdefault(figure.arm_label, []).append(_quantity(figure))
+    quantities = next(iter(by_arm.values()))
+    if len(quantities) < len(by_arm) and all(each == quantities for each in by_arm.values()):
+        for quantity in quantities:
+            yield quantity, [(each.arm_label, each, cells) for each, cells in rows if _quantity(each) == quantity]
+        return
+    for arm in by_arm:
+        group = [(figure, cells) for figure, cells in rows if figure.arm_label == arm]
+        shared = _shared_end([figure.label for figure, _ in group])
+        yield arm + shared, [(_quantity(figure, shared), figure, cells) for figure, cells in group]
+
+
+def _quantity(figure: KeyFigure, without: str = "") -> str:
+    return figure.label.removesuffix(without) + (f", {COMPUTED}" if figure.note else "")
 
 
 def _shared_end(labels: Sequence[str]) -> str:
