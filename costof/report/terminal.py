@@ -197,6 +197,8 @@ The table has only this word, after the figure's name. The whole note is below t
 """
 BAR = 11
 """Width of an interval's bar in characters."""
+MOST_LINES = 2
+"""Key figures are in a table for each quantity only if the names of the arms need at most this many lines."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
 """Widths in characters for the labels of key figures.
 
@@ -243,7 +245,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
         if room >= ENOUGH_LABEL:
             break
-    for title, group in _tables(list(zip(figures, rows, strict=True))):
+    for title, group in _tables([*zip(figures, rows, strict=True)], room):
         grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
         grid.add_column(width=room)
         for column, each in zip(columns, widths, strict=True):
@@ -258,20 +260,28 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         yield grid
 
 
-def _tables(rows: Sequence[tuple[KeyFigure, list[str]]]) -> Iterator[tuple[str, list[tuple[str, KeyFigure, list[str]]]]]:
-    """Yield the title of each table of key figures, and its rows as (label, figure, cells)."""
+class FigureRow(NamedTuple):
+    label: str
+    figure: KeyFigure
+    cells: list[str]
+
+
+def _tables(figures: Sequence[tuple[KeyFigure, list[str]]], room: int) -> Iterator[tuple[str, list[FigureRow]]]:
+    """Yield the title and the rows of each table of key figures: one for each arm or, if these are fewer, quantity."""
     by_arm: dict[str, list[str]] = {}
-    for figure, _ in rows:
+    for figure, _ in figures:
         by_arm.setdefault(figure.arm_label, []).append(_quantity(figure))
     quantities = next(iter(by_arm.values()))
-    if len(quantities) < len(by_arm) and all(each == quantities for each in by_arm.values()):
+    alike = all(each == quantities and cell_len(arm) <= MOST_LINES * room for arm, each in by_arm.items())
+    if alike and len(quantities) < len(by_arm):
         for quantity in quantities:
-            yield quantity, [(each.arm_label, each, cells) for each, cells in rows if _quantity(each) == quantity]
+            rows = [FigureRow(each.arm_label, each, cells) for each, cells in figures if _quantity(each) == quantity]
+            yield quantity, rows
         return
     for arm in by_arm:
-        group = [(figure, cells) for figure, cells in rows if figure.arm_label == arm]
+        group = [(figure, cells) for figure, cells in figures if figure.arm_label == arm]
         shared = _shared_end([figure.label for figure, _ in group])
-        yield arm + shared, [(_quantity(figure, shared), figure, cells) for figure, cells in group]
+        yield arm + shared, [FigureRow(_quantity(figure, shared), figure, cells) for figure, cells in group]
 
 
 def _quantity(figure: KeyFigure, without: str = "") -> str:

@@ -72,10 +72,10 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
 
 def verdict_lines(figures: Sequence[KeyFigure]) -> list[str]:
-    """Return the verdict: a sentence with intervals about each arm, or the one of `verdict_sentence` about a single arm.
+    """Return the verdict: a sentence with intervals about each arm or, if there is one arm, its `verdict_sentence`.
 
-    The sentences about two arms have up to `MOST_OF_TWO` resolved figures each, those about more arms the first figure.
-    If there are more than `MOST_ARMS` arms, the last sentence says how many others are in the tables.
+    If there are two arms, each sentence has up to `MOST_OF_TWO` figures, otherwise one. If there are more than
+    `MOST_ARMS` arms, the last sentence says how many others are in the tables.
     """
     groups = _by_arm(figures)
     if len(groups) < 2:
@@ -118,7 +118,8 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
     for label, group in groups.items():
         if label not in unresolved:
             named = verdict_figures(group, MOST_IN_VERDICT) if len(groups) == 1 else _of_several(group)[:most]
-            subjects.setdefault(tuple(_clause(figure, with_interval=with_intervals) for figure in named), []).append(label)
+            clauses = tuple(_clause(figure, with_interval=with_intervals) for figure in named)
+            subjects.setdefault(clauses, []).append(label)
     texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     if unresolved:
         widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
@@ -128,7 +129,7 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
 
 
 def _of_several(group: Sequence[KeyFigure]) -> list[KeyFigure]:
-    """Return the first figure of an arm, and then the other resolved ones, without cores unless there are only cores."""
+    """Return the first figure of an arm, and then the other resolved ones. Leave out the cores if there are others."""
     first, *others = [figure for figure in group if figure.name != CORES] or group
     return [first, *(figure for figure in others if figure.verdict is not Verdict.UNRESOLVED)]
 
