@@ -189,19 +189,11 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 #: SHORTNESS, which is shorter. For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the
 #: labels of the lines to omit. What reduces the cost is omitted only if the run measured no mitigation.
 MOST_LINES = 30
-SHORTNESS = range(7)
-MOST_FIGURES = (6, 6, 4, 4, 3, 3, 2)
+SHORTNESS = range(6)
+MOST_FIGURES = (6, 6, 4, 3, 3, 2)
 _REASONS = {BREAK_EVEN, ROUNDS, "Why"}
 _ALL = {*_REASONS, REDUCES_COST}
-LEFT_OUT: tuple[set[str], ...] = (
-    set(),
-    {BREAK_EVEN},
-    {BREAK_EVEN, ROUNDS},
-    _REASONS,
-    _REASONS,
-    _ALL,
-    _ALL,
-)
+LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, _REASONS, _ALL, _ALL)
 #: The first words of the warning that the machine was busy before the run. If the short answer has checks, it leaves
 #: this warning out, because one of the checks says whether the machine was quiet during the run.
 BUSY_BEFORE = "the machine was busy"
