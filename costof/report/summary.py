@@ -1,4 +1,4 @@
-"""The summary of a result: a verdict in one sentence, a few key figures, the reason, and the best mitigation.
+"""The summary of a result: a verdict on each protection, a few key figures, the reason, and the best mitigation.
 
 A terminal, the head of a page, its card and its copy as Markdown all show this summary.
 """
