@@ -19,6 +19,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
 """The lowest ratio that is shown as a multiple ('5.4×') instead of a percentage ('+440 %')."""
 MOST_DECIMALS = 6
+CONFIDENCE = "95 % interval"
 UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
 """The units that are printed as a symbol instead of by their name."""
 
@@ -38,6 +39,12 @@ class Text(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value} {self.interval}".rstrip()
+
+    @property
+    def interval_in_words(self) -> str:
+        """Return the interval for a sentence, '95 % interval 13.8 to 14.7'; '' if there is none."""
+        low, comma, high = self.interval.strip("[]").partition(", ")
+        return f"{CONFIDENCE} {low} to {high}" if comma else ""
 
 
 def decimals_for(half_width: float) -> int:
@@ -129,10 +136,9 @@ def at_most(estimate: Estimate, unit: str) -> str:
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
     """Return text such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; without a `ratio`, it has no percentage."""
-    places = estimate_decimals(estimate)
-    low, high = number(estimate.low, places), number(estimate.high, places)
+    text = absolute(estimate, unit)
     share = f", {relative(ratio).value}" if ratio is not None else ""
-    return f"{absolute(estimate, unit).value} (95 % interval {low} to {high}{share})"
+    return f"{text.value} ({text.interval_in_words}{share})"
 
 
 def relative(ratio: Estimate) -> Text:

@@ -41,6 +41,11 @@ NO_MITIGATION = (
 )
 
 
+def _verdict(result: Result) -> str:
+    """Return the verdict as a quotation in Markdown, with a paragraph for each of its lines."""
+    return "\n>\n".join(f"> **{escape(line)}**" for line in result.summary.lines)
+
+
 def answer(result: Result, results: Mapping[str, Result]) -> str:
     """Return the answer in Markdown. `results` has all studies' results, for links to studies of the same server."""
     parts = {part.name: part for part in document(result).parts}
@@ -48,7 +53,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
         source=f"../reports/{EMBEDDED.format(run=result.run)}", title="Figures, picture and calculator"
     )
     texts = [
-        f"> **{escape(result.summary.verdict)}**",
+        _verdict(result),
         "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
         frame,
         "## What helps, best first",
@@ -69,7 +74,7 @@ def answer_beyond_study(result: Result) -> str:
     parts = {part.name: part for part in document(result).parts}
     why = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
     texts = [
-        f"> **{escape(result.summary.verdict)}**",
+        _verdict(result),
         "\n".join([*why, *glance.intervals(result)]),
         FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}", title="Figures and picture"),
         *(text for name in CHANGES if name in parts for text in render_blocks([*parts[name].select(Medium.MARKDOWN)])),

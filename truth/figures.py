@@ -146,7 +146,7 @@ class Case:
         )
 
     @property
-    def told_order(self) -> Proportion:
+    def carry_over_reported(self) -> Proportion:
         """Return the share of runs which report carry-over: that a slice depends on the arm measured before it."""
         return Proportion.among(bool(row.order_told) for row in self.rows)
 

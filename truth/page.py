@@ -353,7 +353,7 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _carry_over(case: Case) -> list[str]:
-    return [*_case(case), *map(str, (case.told_order, case.judged_costs, case.covered))]
+    return [*_case(case), *map(str, (case.carry_over_reported, case.judged_costs, case.covered))]
 
 
 def _commands(each: Commands) -> list[str]:

@@ -38,6 +38,7 @@ from costof.report.sections import Section, every_section, section_spec, sentenc
 from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, NO_MITIGATION, REDUCES_COST, ROUNDS, summary
+from costof.report.verdict_sentence import MOST_ARMS
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
@@ -187,7 +188,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 #: The short answer should fit into MOST_LINES lines. If it does not fit, it is built again at the next level of
 #: SHORTNESS, which is shorter. For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the
-#: labels of the lines to omit. What reduces the cost is omitted only if the run measured no mitigation.
+#: labels of the lines to omit. If the run measured a mitigation, only its first sentence remains of what reduces the
+#: cost. The figures include one of each protection that the verdict names.
 MOST_LINES = 30
 SHORTNESS = range(6)
 MOST_FIGURES = (6, 6, 4, 3, 3, 2)
@@ -209,12 +211,13 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     if result.partial:
         wider = chosen_end(result)
         blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
-    blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
-    blocks += [
-        Paragraph(text, label=label)
-        for label, text in brief.beside_verdict
-        if label not in LEFT_OUT[shortness] or not text.startswith(NO_MITIGATION)
-    ]
+    blocks.append(Headlines([*brief.lines, *filter(None, [brief.limits])]))
+    for label, text in brief.beside_verdict:
+        if label not in LEFT_OUT[shortness]:
+            blocks.append(Paragraph(text, label=label))
+        elif not text.startswith(NO_MITIGATION):
+            first, end, _ = text.partition(". ")
+            blocks.append(Paragraph(f"{first}{end.rstrip()}", label=label))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     left_out = set(result.lost_hosts)
     if result.sections.checks:
@@ -227,7 +230,8 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         *(index.failure(arm) for arm in index.arms_in_error),
         *map(fmt.capital, others),
     ]
-    figures = first_of_each_arm(brief.figures, MOST_FIGURES[shortness])
+    arms = {figure.arm for figure in brief.figures}
+    figures = first_of_each_arm(brief.figures, max(MOST_FIGURES[shortness], min(len(arms), MOST_ARMS)))
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
     lines: list[tuple[str, str]] = []

@@ -41,7 +41,7 @@ def interval_scale(difference: Estimate) -> dict[str, float]:
 def markdown(handout: Handout) -> str:
     """Return the summary of the report as GitHub-flavoured Markdown, for a ticket or a pull request."""
     summary = handout.summary
-    texts = [f"**{escape(summary.verdict)}**"]
+    texts = [f"**{escape(line)}**" for line in summary.lines]
     texts += [escape(summary.limits)] if summary.limits else []
     texts += [f"**{label}:** {escape(text)}" for label, text in summary.beside_verdict]
     texts += ["\n".join(_rows(summary.figures))] if summary.figures else []

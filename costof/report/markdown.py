@@ -32,7 +32,7 @@ def render_markdown(document: Document) -> str:
     texts = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
     if document.handout is not None:
         summary = document.handout.summary
-        texts += [f"**{escape(summary.verdict)}**"] if summary.verdict else []
+        texts += [f"**{escape(line)}**" for line in summary.lines]
         texts += [f"**{label}:** {escape(text)}" for label, text in summary.beside_verdict]
     for part in document.parts:
         if blocks := part.select(Medium.MARKDOWN):

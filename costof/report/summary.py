@@ -1,4 +1,4 @@
-"""The summary of a result: a verdict in one sentence, a few key figures, the reason, and the best mitigation.
+"""The summary of a result: a verdict on each protection, a few key figures, the reason, and the best mitigation.
 
 A terminal, the head of a page, its card and its copy as Markdown all show this summary.
 """
@@ -20,7 +20,7 @@ from costof.report.key_figures import (
     two_digits,
     uneven_lines,
 )
-from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_figures, verdict_sentence
+from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_figures, verdict_lines
 from costof.results.index import Index
 from costof.results.metrics import NS_PER_UNIT
 from costof.statistics.estimate import Verdict
@@ -38,6 +38,9 @@ NO_COST = "nothing, because this run found no cost"
 
 class Summary(Model):
     verdict: str
+    lines: list[str] = Field(
+        default=[], description="The verdict, a line for each of its statements, such as one for each protection."
+    )
     limits: str = Field(default="", description="Whether the limits of the run are kept; '' without limits.")
     figures: list[KeyFigure]
     rounds: str = Field(
@@ -75,16 +78,18 @@ class Summary(Model):
 
 def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     """Return the summary of a result whose sections have these key figures, the most important ones first."""
-    shown = first_of_each_arm(_by_importance(_at_the_distance(figures)), MOST_FIGURES)
+    ordered = _by_importance(_at_the_distance(figures))
+    shown = first_of_each_arm(ordered, MOST_FIGURES)
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
     filled = index.summary_is_filled
     # The first warning is the most serious one. Further warnings would leave no room for the figures.
     first = [sentence.text for sentence in index.sentences("leading_warning")][:1]
-    verdict = fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown)
+    lines = [*first, *([*map(fmt.without_intervals, ready)] or verdict_lines(ordered))]
     return Summary(
-        verdict=" ".join(filter(None, [*first, verdict])),
+        verdict=" ".join(lines),
+        lines=lines,
         figures=shown,
         limits=_first(index, "limits"),
         rounds=" ".join(uneven_lines(shown, index.unit)),
@@ -127,7 +132,8 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     - If the arm adds clearly more time in an application than on the wire, the application's time comes first, because
       users wait for the application.
     - In a run with a single arm, the figures that the verdict names come first.
-    - In a run with several arms, all arms begin with the quantity that has most verdicts (`_decided_first`).
+    - In a run with several arms, all arms begin with the quantity that has most verdicts (`_decided_first`), and the
+      figure by which mitigations are judged comes before the cores.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -136,7 +142,12 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     if len(groups) == 1 and len({figure.name for figure in groups[0]}) > 1:
         shown = verdict_figures(groups[0], MOST_IN_VERDICT)
         return [*shown, *(figure for figure in groups[0] if not any(figure is each for each in shown))]
-    return [figure for group in groups for figure in group]
+    return [figure for group in groups for figure in _judged_first(group)]
+
+
+def _judged_first(group: list[KeyFigure]) -> list[KeyFigure]:
+    judged = any(figure.decides and figure.name != CORES for figure in group)
+    return sorted(group, key=lambda figure: judged and figure.name == CORES)
 
 
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:

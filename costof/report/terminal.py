@@ -197,6 +197,8 @@ The table has only this word, after the figure's name. The whole note is below t
 """
 BAR = 11
 """Width of an interval's bar in characters."""
+MOST_LINES = 2
+"""Key figures are in a table for each quantity only if the names of the arms need at most this many lines."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
 """Widths in characters for the labels of key figures.
 
@@ -229,6 +231,8 @@ def _figure_columns(*, relative: bool, ends: bool) -> list[FigureColumn]:
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
     """Yield a table for each arm with a row for each figure, whose interval is drawn as a bar ('│' is 0).
 
+    If several arms have the same few quantities, yield a table for each quantity with a row for each arm.
+
     On a terminal of at least `ROOMY` columns, the ends of the interval are beside the bar. If this leaves too little
     room for the figures' names, the gaps become narrower. If that is not enough, the relative figures are left out.
     """
@@ -241,27 +245,47 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
         if room >= ENOUGH_LABEL:
             break
-    arm, shared, grid = "", "", Grid()
-    for figure, cells in zip(figures, rows, strict=True):
-        if figure.arm_label != arm:
-            if arm:
-                yield grid
-            arm, grid = figure.arm_label, Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
-            grid.add_column(width=room)
-            for column, each in zip(columns, widths, strict=True):
-                grid.add_column(width=each, justify=column.justify, no_wrap=True)
-            shared = _shared_end([each.label for each in figures if each.arm_label == arm])
-            title = arm + shared
-            fits = cell_len(title) <= room
-            if not fits:
-                yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
-            grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
-        style = VERDICT_STYLES[figure.verdict]
-        *figures_, bar, verdict = cells
-        label = figure.label.removesuffix(shared) + (f", {COMPUTED}" if figure.note else "")
-        label = _folded(label, room)
-        grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
-    yield grid
+    for title, group in _tables([*zip(figures, rows, strict=True)], room):
+        grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
+        grid.add_column(width=room)
+        for column, each in zip(columns, widths, strict=True):
+            grid.add_column(width=each, justify=column.justify, no_wrap=True)
+        fits = cell_len(title) <= room
+        if not fits:
+            yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
+        grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
+        for label, figure, (*figures_, bar, verdict) in group:
+            style = VERDICT_STYLES[figure.verdict]
+            grid.add_row(_text(_folded(label, room)), *map(_text, figures_), _text(bar, style), _text(verdict, style))
+        yield grid
+
+
+class FigureRow(NamedTuple):
+    label: str
+    figure: KeyFigure
+    cells: list[str]
+
+
+def _tables(figures: Sequence[tuple[KeyFigure, list[str]]], room: int) -> Iterator[tuple[str, list[FigureRow]]]:
+    """Yield the title and the rows of each table of key figures: one for each arm or, if these are fewer, quantity."""
+    by_arm: dict[str, list[str]] = {}
+    for figure, _ in figures:
+        by_arm.setdefault(figure.arm_label, []).append(_quantity(figure))
+    quantities = next(iter(by_arm.values()))
+    alike = all(each == quantities and cell_len(arm) <= MOST_LINES * room for arm, each in by_arm.items())
+    if alike and len(quantities) < len(by_arm):
+        for quantity in quantities:
+            rows = [FigureRow(each.arm_label, each, cells) for each, cells in figures if _quantity(each) == quantity]
+            yield quantity, rows
+        return
+    for arm in by_arm:
+        group = [(figure, cells) for figure, cells in figures if figure.arm_label == arm]
+        shared = _shared_end([figure.label for figure, _ in group])
+        yield arm + shared, [FigureRow(_quantity(figure, shared), figure, cells) for figure, cells in group]
+
+
+def _quantity(figure: KeyFigure, without: str = "") -> str:
+    return figure.label.removesuffix(without) + (f", {COMPUTED}" if figure.note else "")
 
 
 def _shared_end(labels: Sequence[str]) -> str:

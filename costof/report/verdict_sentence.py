@@ -11,6 +11,10 @@ from costof.report.key_figures import CORES, KeyFigure
 from costof.statistics.estimate import Verdict
 
 MOST_IN_VERDICT = 3
+MOST_ARMS = 4
+"""If the verdict has a sentence for each arm, it has at most this many."""
+MOST_OF_TWO = 2
+"""If the verdict has a sentence for each of two arms, each sentence has at most this many figures."""
 HALVED = 0.5
 """The verdict names a rate if the protection lowers it to this share of the control's rate, or below."""
 SAME_FACTOR = 1.25
@@ -64,35 +68,70 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
     Arms whose figure has no verdict come last. Return '' if there are no figures.
     """
+    return _sentence("; ".join(_statements(_by_arm(figures))))
+
+
+def verdict_lines(figures: Sequence[KeyFigure]) -> list[str]:
+    """Return the verdict: a sentence with intervals about each arm or, if there is one arm, its `verdict_sentence`.
+
+    If there are two arms, each sentence has up to `MOST_OF_TWO` figures, otherwise one. If there are more than
+    `MOST_ARMS` arms, the last sentence says how many others are in the tables.
+    """
+    groups = _by_arm(figures)
+    if len(groups) < 2:
+        return [*filter(None, [verdict_sentence(figures)])]
+    shown = dict([*groups.items()][:MOST_ARMS])
+    text = "\n".join(map(_sentence, _statements(shown, with_intervals=True)))
+    # Only the first bracket says what it contains, so that the sentences are short.
+    before, named, after = text.partition(f"({fmt.CONFIDENCE} ")
+    lines = f"{before}{named}{after.replace(named, '(') if named else ''}".split("\n")
+    if more := len(groups) - len(shown):
+        are = "is" if more == 1 else "are"
+        lines.append(f"{fmt.plural(more, 'more protection')} {are} in the tables of the report.")
+    return lines
+
+
+def _sentence(text: str) -> str:
+    return f"{fmt.capital(text)}." if text else ""
+
+
+def _by_arm(figures: Sequence[KeyFigure]) -> dict[str, list[KeyFigure]]:
+    """Return the figures by label of their arm. Arms whose first figure is unresolved come last."""
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
         by_arm.setdefault(figure.arm_label, []).append(figure)
-    groups = dict(sorted(by_arm.items(), key=lambda each: each[1][0].verdict is Verdict.UNRESOLVED))
-    most = MOST_IN_VERDICT if len(groups) == 1 else 1
-    if most == 1 and (together := _unresolved_together(groups)):
-        return together
-    subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for label, group in groups.items():
-        subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
-    texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
-    return f"{fmt.capital('; '.join(texts))}." if texts else ""
+    return dict(sorted(by_arm.items(), key=lambda each: each[1][0].verdict is Verdict.UNRESOLVED))
 
 
-def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
-    """Return one sentence about the first figure of each arm, with all unresolved arms named together at its end.
+def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bool = False) -> list[str]:
+    """Return a sentence without capital and full stop about each arm; arms with the same effects share a sentence.
 
-    For example: 'An audit of writes and an audit of all statements change 'point select' by at most 0.06 ms
-    (unresolved).' Return '' if fewer than two arms are unresolved, or if they are unresolved in different quantities.
+    Arms share the last sentence if they are unresolved in the same quantity: 'an audit of writes and an audit of all
+    statements change 'point select' by at most 0.06 ms (unresolved)'.
     """
+    most = MOST_OF_TWO if with_intervals and len(groups) == 2 else 1
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
     if len(unresolved) < 2 or len({each.words for each in unresolved.values()}) > 1:
-        return ""
-    rest = [figure for label, figure in first.items() if label not in unresolved]
-    widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
-    most = fmt.at_most(widest.difference, widest.shown_unit)
-    last = f"{fmt.listed([*unresolved])} change {widest.object_words} by at most {most} (unresolved)"
-    return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
+        unresolved = {}
+    subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for label, group in groups.items():
+        if label not in unresolved:
+            named = verdict_figures(group, MOST_IN_VERDICT) if len(groups) == 1 else _of_several(group)[:most]
+            clauses = tuple(_clause(figure, with_interval=with_intervals) for figure in named)
+            subjects.setdefault(clauses, []).append(label)
+    texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
+    if unresolved:
+        widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
+        change = fmt.at_most(widest.difference, widest.shown_unit)
+        texts.append(f"{fmt.listed([*unresolved])} change {widest.object_words} by at most {change} (unresolved)")
+    return texts
+
+
+def _of_several(group: Sequence[KeyFigure]) -> list[KeyFigure]:
+    """Return the first figure of an arm, and then the other resolved ones. Leave out the cores if there are others."""
+    first, *others = [figure for figure in group if figure.name != CORES] or group
+    return [first, *(figure for figure in others if figure.verdict is not Verdict.UNRESOLVED)]
 
 
 def predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
@@ -111,8 +150,11 @@ def predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     return f"{', '.join(first)}, and {last}" if first else last
 
 
-def _clause(figure: KeyFigure) -> tuple[str, str]:
-    """Return the verb and the object of a clause about a figure, such as ('adds', '5.5 ms (+54 %) to a query')."""
+def _clause(figure: KeyFigure, *, with_interval: bool) -> tuple[str, str]:
+    """Return the verb and the object of a clause about a figure, such as ('adds', '5.5 ms (+54 %) to a query').
+
+    If `with_interval`, the brackets have the interval too: '5.5 ms (95 % interval 5.3 to 5.7, +54 %)'.
+    """
     saves = figure.verdict is Verdict.SAVES
     if figure.verdict is Verdict.NO_DIFFERENCE:
         return f"makes no difference above {fmt.share(figure.margin)} to", figure.object_words
@@ -123,15 +165,16 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         most = fmt.at_most(figure.difference, figure.shown_unit)
         return "changes", f"{figure.object_words} by at most {most} (unresolved)"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
-    amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:
         change = f"{fmt.absolute(size).value} {'fewer' if saves else 'more'}"
         return "needs", f"{change} {figure.words}{figure.cores_in_brackets}"
+    amount, share = fmt.absolute(size, figure.unit), figure.relative
     if figure.better == "higher":
         if figure.ratio is not None:
-            amount = (fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio)).value
-        return "raises" if saves else "lowers", f"{figure.words} by {amount}"
-    share = f" ({figure.relative})" if figure.ratio is not None else ""
-    if saves:
-        return fmt.verbs(figure.unit).less, f"{figure.words} by {amount}{share}"
-    return "adds", f"{amount}{share} to {figure.words}"
+            amount, share = fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio), ""
+        verb = "raises" if saves else "lowers"
+    else:
+        verb = fmt.verbs(figure.unit).less if saves else "adds"
+    brackets = ", ".join(filter(None, [amount.interval_in_words if with_interval else "", share]))
+    text = f"{amount.value} ({brackets})" if brackets else amount.value
+    return verb, f"{text} to {figure.words}" if verb == "adds" else f"{figure.words} by {text}"

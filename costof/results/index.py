@@ -34,6 +34,8 @@ class Lead:
 
     leads: bool = False
     reference: str | None = None
+    beside: frozenset[str] = frozenset()
+    """Arms beside the reference that are protections of their own. The summary has key figures of them too."""
     fills_summary: bool = False
     without: frozenset[str] = frozenset()
     """Arms that the sentences leave out because they are not protections, such as an arm without the gateway."""
@@ -119,6 +121,11 @@ class Index:
     def reference(self) -> str | None:
         """Return the only arm whose costs are main sentences of the report; None if no section chooses such an arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
+
+    def has_key_figures(self, arm: str) -> bool:
+        """Return whether the summary shows the arm: it does unless a section names another arm as the reference."""
+        shown = {name for lead in self.leads if lead.reference for name in (lead.reference, *lead.beside)}
+        return not shown or arm in shown
 
     @property
     def summary_is_filled(self) -> bool:

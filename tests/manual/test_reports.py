@@ -52,8 +52,10 @@ def test_run_of_another_question_is_quoted_on_its_page_and_on_the_first_page_bel
             ("answer", run.name),
             ("run", run.name),
         ]
-        verdict = escape(kept()[run.name].summary.verdict).replace(NBSP, " ")
-        assert f"> **{verdict}**" in section
+        summary = kept()[run.name].summary
+        verdict = escape(summary.verdict).replace(NBSP, " ")
+        lines = [escape(line).replace(NBSP, " ") for line in summary.lines]
+        assert "\n>\n".join(f"> **{line}**" for line in lines) in section
         assert f"- **[{run.question}]({run.page}#{run.name})** {verdict}" in overview([kept()[run.name]])
 
 

@@ -28,6 +28,7 @@ from tests.truths.at_load import AtLoad, FarAway, Stalled
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
 POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
+DURABILITY = ("mariadb-durability", "mongodb-durability", "postgres-durability", "redis-durability")
 POSTGRES_AUDIT = "postgres-audit-logging"
 SERVICE = "service-mtls"
 #: Studies whose smallest runs together have every section of the report that a study can request.

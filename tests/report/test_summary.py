@@ -19,12 +19,23 @@ from costof.report.key_figures import CORES, KeyFigure, first_of_each_arm
 from costof.report.sections import section_spec
 from costof.report.sections.mitigations import SECTION as MITIGATIONS
 from costof.report.summary import NO_MITIGATION, REDUCES_COST, summary
-from costof.report.verdict_sentence import verdict_figures, verdict_sentence
+from costof.report.verdict_sentence import verdict_figures, verdict_lines, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names
 from costof.study.library import load_study
-from tests.report.results import HTTP, at_load, drawn, mongodb, printed, result_of, small, spaced, stalled
+from tests.report.results import (
+    DURABILITY,
+    HTTP,
+    at_load,
+    drawn,
+    mongodb,
+    printed,
+    result_of,
+    small,
+    spaced,
+    stalled,
+)
 from tests.support.small_plans import plan_of
 
 
@@ -71,6 +82,55 @@ def test_verdict_states_the_rate_instead_of_the_cores_if_the_rate_fell_by_half()
     small_loss = rate.model_copy(update={"ratio": ratio.through(lambda each: each * 2)})
     assert verdict_figures([*times, cores, rate], 3) == [*times, rate]
     assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
+
+
+def test_verdict_on_several_protections_has_a_line_with_an_interval_for_each() -> None:
+    lines = verdict_lines([figure("a query", float(change), arm=f"arm {change}") for change in range(1, 7)])
+    assert [*map(spaced, lines)] == [
+        "Arm 1 adds 1.00 ms (95 % interval 0.90 to 1.10) to a query.",
+        "Arm 2 adds 2.00 ms (1.90 to 2.10) to a query.",
+        "Arm 3 adds 3.00 ms (2.90 to 3.10) to a query.",
+        "Arm 4 adds 4.00 ms (3.90 to 4.10) to a query.",
+        "2 more protections are in the tables of the report.",
+    ]
+
+
+def test_verdict_on_two_protections_has_a_second_figure_of_each_unless_it_is_unresolved() -> None:
+    rate = {"unit": "per_second", "better": "higher", "ratio": estimate(0.7, 0.01)}
+    verdicts = {"a flush": Verdict.COSTS, "a copy": Verdict.UNRESOLVED}
+    figures = [
+        each
+        for arm, verdict in verdicts.items()
+        for each in (figure("a write", arm=arm), figure("'writes a second'", -30.0, verdict, arm, **rate))
+    ]
+    assert [*map(spaced, verdict_lines(figures))] == [
+        "A flush adds 5.00 ms (95 % interval 4.90 to 5.10) to a write, and lowers 'writes a second' by 30.0 % (29.0 to "
+        "31.0).",
+        "A copy adds 5.00 ms (4.90 to 5.10) to a write.",
+    ]
+
+
+@pytest.mark.parametrize("study", DURABILITY)
+def test_answer_of_a_durability_study_names_the_cost_of_each_protection_on_a_small_terminal(study: str) -> None:
+    result = result_of(study, "default")
+    labels = [*Index(result).protections.values()]
+    lines = result.summary.lines
+    assert [line.partition(" adds ")[0] for line in lines] == [*map(fmt.capital, labels)]
+    assert len(labels) > 2
+    short, page = printed(result, 80, full=False), unescape(drawn(result))
+    assert len(short.splitlines()) <= 30
+    for line in lines:
+        assert spaced(line) in " ".join(short.split())
+        assert f"**{spaced(line)}**" in render_markdown(result).replace("\\", "")
+        assert f"<p>{line}</p>" in page
+    assert result.summary.verdict == " ".join(lines)
+
+
+def test_figures_of_several_protections_are_in_a_table_for_each_quantity_if_there_are_fewer_quantities() -> None:
+    result = result_of("mongodb-durability", "default")
+    rows = [line.strip() for line in printed(result, 80, full=False).splitlines() if line.endswith("costs")]
+    assert len(rows) == len(result.summary.lines)
+    assert "an operation" not in " ".join(rows)
 
 
 def test_key_figures_of_many_sizes_include_the_largest_size_and_half_of_it() -> None:
@@ -146,8 +206,8 @@ def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
     ]
     brief = summary(index, arms)
     assert spaced(brief.verdict) == (
-        "All lowers 'reads a second' by 10.0 %; silent and writes change 'reads a second' by at most 30 /s "
-        "(unresolved)."
+        "All lowers 'reads a second' by 10.0 % (95 % interval 9.0 to 11.0). Silent and writes change 'reads a second' "
+        "by at most 30 /s (unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
         "limited: after 10 rounds, the effects on 'reads a second' (with silent and writes) and a read (with "

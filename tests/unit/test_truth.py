@@ -240,7 +240,7 @@ def test_runs_with_and_without_a_simulated_effect_of_the_previous_arm_are_counte
     rows = [effect(plain), effect(plain, "replicate"), effect(carried, order_told=True), effect(carried, "replicate")]
     found = cases(rows)
     assert [case.truth for case in found] == ["nothing", "nothing, with carry-over"]
-    assert [case.told_order for case in found] == [Proportion(0, 1), Proportion(1, 1)]
+    assert [case.carry_over_reported for case in found] == [Proportion(0, 1), Proportion(1, 1)]
     assert replicates(rows) == rows[1:2], "with carry-over the copy differs from its control"
 
 

@@ -68,11 +68,10 @@ class CostsSection(Section[None, None]):
 
     def key_figures(self, index: Index, data: None) -> list[KeyFigure]:
         """Return the effects in headline metrics, except those that another section shows as its key figures."""
-        reference = index.reference
         return [
             of_effect(index, metric, effect)
             for arm in index.answered
-            if reference in (None, arm.name)
+            if index.has_key_figures(arm.name)
             for metric in index.headline_metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
             if not any((metric.name, arm.name) in lead.in_figures for lead in index.leads)

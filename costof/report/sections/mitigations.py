@@ -72,6 +72,8 @@ class Spec(Model):
       report recommends it if the run did not measure these levels.
     - `unprotected` has, by factor, the levels that give up the whole protection.
     - `gives_up` has, by factor and level, the name of the part of the protection that the level gives up.
+    - `several` says whether each level of the study's main factor is a protection of its own. The summary then has the
+      costs of all of them, and otherwise only those of the reference.
     """
 
     metric: str
@@ -79,6 +81,7 @@ class Spec(Model):
     measure: str = ""
     unprotected: dict[str, list[str]] = {}
     gives_up: dict[str, dict[str, str]] = {}
+    several: bool = False
 
 
 class Mitigation(Model):
@@ -109,6 +112,9 @@ class Mitigations(Model):
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
     control: str = Field(description="The reference's control.")
+    beside: list[str] = Field(
+        default=[], description="Arms beside the reference that are protections of their own, and no mitigations."
+    )
     mitigations: list[Mitigation]
     measure: str = Field(
         default="", description="The value of --set with which a run measures a mitigation; '' if this run has it."
@@ -170,6 +176,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
             metric=spec.metric,
             reference=reference.name,
             control=reference.control_arm or "",
+            beside=_beside(run.plan, reference) if spec.several else [],
             mitigations=mitigations,
             measure=measure,
             factor=_factor_label(run.plan.study, factor) if measure else "",
@@ -183,7 +190,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def lead(self, index: Index, data: Mitigations) -> Lead:
         if not data.mitigations:
             return Lead()
-        return Lead(leads=True, reference=data.reference, judged_by=data.metric)
+        return Lead(leads=True, reference=data.reference, beside=frozenset(data.beside), judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         return [
@@ -233,7 +240,7 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     installed = _installed(study.name)
     if installed is None:
         return spec
-    return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up"}))
+    return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up", "several"}))
 
 
 def _factor_label(study: Study, factor: str) -> str:
@@ -257,6 +264,17 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
     return next(fitting, None)
+
+
+def _beside(plan: Plan, reference: PlannedArm) -> list[str]:
+    """Return the arms of the reference's context that differ from it in the study's main factor and in no other."""
+    return [
+        arm.name
+        for arm in plan.protected
+        if arm.context == reference.context
+        if [name for name, level in arm.levels.items() if level != reference.levels.get(name, level)]
+        == [plan.study.main_factor]
+    ]
 
 
 def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:

@@ -19,9 +19,11 @@ from costof.model import Model
 from costof.report.blocks import Block, Paragraph, Part, Table
 from costof.report.key_figures import KeyFigure
 from costof.report.sections import Section, sentences
+from costof.report.sections.one_side import PHASES
 from costof.report.verdict_sentence import verdict_sentence
 from costof.results.index import VIEWS, Index, Lead
-from costof.results.models import Core, Sentence
+from costof.results.metrics import NS_PER_UNIT
+from costof.results.models import Core, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, differences, log_ratios, mean_over_rounds
@@ -33,12 +35,20 @@ METHOD = (
     "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets contain the 95 % "
     "confidence interval. The verdicts are corrected together for the number of rows."
 )
+CHANGED = (Verdict.COSTS, Verdict.SAVES)
 #: The position of the section's part on the page, before the costs of protections (`costs`).
 PLACE = 19
 #: The reasons of a change mention round trips and bytes if an operation has at least this many more or fewer.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
+<<<<<<< HEAD
 #: If at most MOST_VERDICTS arms are compared, the verdict has a sentence for each, with FIGURES_IN_VERDICT figures.
+=======
+#: If at most this many arms are compared, the verdict has a sentence for each, with this many figures, or with one more
+#: if the first one is resolved.
+>>>>>>> dur40
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
+#: The verdict names at most this many phases of an operation, beside headline metrics.
+MOST_PHASES = 2
 #: Matches a release's number, such as 18 or 10.11, but not the path of a build.
 RELEASE = re.compile(r"\d+(\.\d+)*")
 
@@ -98,13 +108,7 @@ class UpgradeSection(Section[Spec, Upgrade]):
         return Lead(leads=True, fills_summary=True)
 
     def answer(self, index: Index, data: Upgrade) -> list[Sentence]:
-        headline = {metric.name for metric in index.headline_metrics}
-        afters = dict.fromkeys(change.after for change in data.changes)
-        texts = []
-        for arm in afters:
-            changes = [each for each in data.changes if each.after == arm and each.metric in headline]
-            if changes:
-                texts.append(_sentence(index, data.versions, changes))
+        texts = [_sentence(index, data.versions, changes) for changes in _named(index, data)]
         reasons = dict.fromkeys(text for each in data.changes if (text := _reason(index, data.versions, each)))
         why = " ".join(reasons)
         return [
@@ -114,15 +118,8 @@ class UpgradeSection(Section[Spec, Upgrade]):
         ]
 
     def key_figures(self, index: Index, data: Upgrade) -> list[KeyFigure]:
-        """Return the changes in headline metrics, those on the wire first."""
-        metrics = sorted(index.headline_metrics, key=lambda metric: metric.view != "wire")
-        by_key = {(each.after, each.metric): each for each in data.changes}
-        return [
-            _key_figure(index, data.versions, change)
-            for after in dict.fromkeys(each.after for each in data.changes)
-            for metric in metrics
-            if (change := by_key.get((after, metric.name))) is not None
-        ]
+        """Return the changes that the sentences name (`_named`)."""
+        return [_key_figure(index, data.versions, change) for changes in _named(index, data) for change in changes]
 
     def parts(self, index: Index, data: Upgrade) -> list[Part]:
         return [Part(self.name, self.title, [*self.blocks(index, data)], order=PLACE)]
@@ -219,13 +216,52 @@ def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after
     return of_means or ratio
 
 
+def _named(index: Index, data: Upgrade) -> list[list[VersionChange]]:
+    """Return the changes of each arm that the sentences name, those that a reader most wants to know first.
+
+    They are the changes in headline metrics, and the largest resolved changes in the time of single phases. First come
+    costs and savings, then other verdicts, and then unresolved changes. Among equals, headline metrics come before
+    phases, and metrics on the wire before those in the application. Arms without any cost or saving come last.
+    """
+    arms: dict[str, list[VersionChange]] = {}
+    for change in data.changes:
+        arms.setdefault(change.after, []).append(change)
+    named = []
+    for changes in arms.values():
+        headline = [each for each in changes if index.metrics[each.metric].headline]
+        on_wire_first = sorted(headline, key=lambda each: index.metrics[each.metric].view != "wire")
+        phases = [each for each in changes if _is_phase(index.metrics[each.metric]) and each.verdict in CHANGED]
+        phases.sort(key=lambda each: -abs(each.difference.value))
+        if headline:
+            named.append(sorted([*on_wire_first, *phases[:MOST_PHASES]], key=_rank))
+    return sorted(named, key=lambda changes: _rank(changes[0]))
+
+
+def _rank(change: VersionChange) -> int:
+    """Return 0 for a cost or a saving, 1 for another verdict, and 2 for an unresolved change."""
+    return 0 if change.verdict in CHANGED else 1 + (change.verdict is Verdict.UNRESOLVED)
+
+
+def _is_phase(metric: Metric) -> bool:
+    """Return whether the metric is the time of one phase of a new connection on the wire, such as the TLS handshake."""
+    return metric.phase in PHASES and metric.view == "wire" and metric.unit in NS_PER_UNIT and not metric.headline
+
+
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
+<<<<<<< HEAD
     """Return a sentence such as "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]"."""
     changed = [
         f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
         for each in changes
         if each.verdict in (Verdict.COSTS, Verdict.SAVES)
     ]
+=======
+    """Return the sentence about the changes of one arm.
+
+    For example: "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]."
+    """
+    changed = [f"{_metric(index, each)} by {fmt.relative(each.ratio)}" for each in changes if each.verdict in CHANGED]
+>>>>>>> dur40
     clauses = [f"changes {fmt.listed(changed)}"] if changed else []
     for verdict, words in (
         (Verdict.NO_DIFFERENCE, "makes no difference above {} to"),
@@ -242,7 +278,7 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
 
 
 def _verdicts(figures: Sequence[KeyFigure]) -> list[str]:
-    """Return a sentence for each arm with its first figures, such as a new connection and an operation.
+    """Return a sentence for each arm with its first figures, such as a phase and a new connection.
 
     Return [] if there are many arms. The summary's own sentence then has one figure of each.
     """
@@ -251,7 +287,8 @@ def _verdicts(figures: Sequence[KeyFigure]) -> list[str]:
         by_arm.setdefault(figure.arm, []).append(figure)
     if not 1 < len(by_arm) <= MOST_VERDICTS:
         return []
-    return [verdict_sentence(group[:FIGURES_IN_VERDICT]) for group in by_arm.values()]
+    more = {arm: group[0].verdict is not Verdict.UNRESOLVED for arm, group in by_arm.items()}
+    return [verdict_sentence(group[: FIGURES_IN_VERDICT + more[arm]]) for arm, group in by_arm.items()]
 
 
 def _subject(index: Index, versions: Mapping[str, str], before: str, after: str) -> str:
@@ -320,8 +357,12 @@ def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange
 
 
 def _metric(index: Index, change: VersionChange) -> str:
-    """Return the metric as part of a sentence: its label in quotes and, if there are several views, its view."""
-    return index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
+    """Return the metric as part of a sentence: its label in quotes, with its view if there are several.
+
+    A phase is called one, as in "the phase 'TLS' on the wire".
+    """
+    words = index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
+    return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
 
 
 def _title(index: Index, change: VersionChange) -> str:

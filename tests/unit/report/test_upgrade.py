@@ -102,12 +102,42 @@ def test_summary_of_a_run_of_two_versions_is_about_the_upgrade_alone(result: Res
         "an upgrade from PostgreSQL 15 to 18 (plain)",
         "an upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     }
-    assert [text.split(" makes ")[0] for text in re.split(r"(?<=wire\.) ", summary.verdict)] == [
+    assert [text.split(" adds ")[0] for text in summary.lines] == [
         "An upgrade from PostgreSQL 15 to 18 (plain)",
         "An upgrade from PostgreSQL 15 to 18 with TLS 1.3 (rsa-2048)",
     ]
     assert (summary.why, summary.mitigation, summary.break_even) == ("", "", "")
     assert any(text.startswith("TLS 1.3 (rsa-2048) adds ") for text in sentence_texts(result.answer, "answer"))
+
+
+class SlowerLogIn(PostgresTruth):
+    """Simulated times in which the log-in takes longer on the new version, but no whole connection does."""
+
+    def _connection(self, workload: str, arm: PlannedArm) -> dict[str, tuple[float, int]]:
+        phases = super()._connection(workload, arm)
+        if "auth" in phases and arm.levels["server_version"] == NEW:
+            time_ms, round_trips = phases["auth"]
+            phases["auth"] = (time_ms * SLOWER, round_trips)
+        return phases
+
+
+def test_verdict_on_an_upgrade_begins_with_a_resolved_phase_if_no_whole_operation_changed() -> None:
+    plan = plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}", "transport=plain")
+    result = fake_result(plan, SlowerLogIn(), rounds=8)
+    (line,) = result.summary.lines
+    assert re.match(
+        r"An upgrade from PostgreSQL 15 to 18 \(plain\) adds [\d.]+ ms \([^)]+\) to the phase 'SCRAM'",
+        line.replace(NBSP, " "),
+    )
+    assert "the phase 'SCRAM'" in sentence_texts(result.answer, "answer")[0]
+
+
+def test_verdict_on_an_upgrade_begins_with_the_arm_that_changed() -> None:
+    versions = ("server_version=10.11,11.4", "transport=plain,tls", "distance=lan")
+    summary = fake_result(plan_of("mysql-transport", "quick", *versions), SlowerTls(), rounds=8).summary
+    assert " with TLS (modern suite, rsa-2048) lowers " in summary.lines[0]
+    assert "the phase 'TLS'" in summary.lines[0]
+    assert " (plain) " in summary.lines[1]
 
 
 class WithoutRetry(PostgresTruth):

@@ -114,17 +114,20 @@ class CostModelSection(Section[list[Operation], CostModel]):
             # The run measured the costs at a load that the user chose, so the report needs no example service.
             return Lead()
         words = {cost.metric: WORDS[cost.operation] for cost in data.operations}
-        measured = frozenset(
-            (effect.metric, effect.arm)
-            for each in _in_sentences(index, data)
-            for _, effect in _measured_effects(index, data, each.protection)
+        of_sentences, measured = (
+            frozenset(
+                (effect.metric, effect.arm)
+                for each in protections
+                for _, effect in _measured_effects(index, data, each.protection)
+            )
+            for protections in (_in_sentences(index, data), extras(index, data))
         )
         leads = index.many_contexts and has_connections(data) and 0 < len(extras(index, data)) <= MOST_SENTENCES
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
             # In a run with several contexts, other sentences may repeat the effects to compare them between contexts.
-            follow=frozenset() if index.many_contexts else measured,
+            follow=frozenset() if index.many_contexts else of_sentences,
             computed_away=away and not distances(index, data),
             words=words,
             in_figures=measured,
@@ -208,7 +211,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     The figures are calculated for the load and the distance that `measured_load` returns.
     """
     load = measured_load(index, model)
-    reference, away = index.reference, _away(model, load)
+    away = _away(model, load)
     # Readers must be able to distinguish these figures from other figures at the top of the report. So the label says
     # 'computed' if the run measured at another distance, or 'on the wire' if there are also figures measured in an
     # application.
@@ -223,8 +226,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         for cost in model.operations
         if cost.control
     }
-    for each in _in_sentences(index, model):
-        if reference and each.protection != reference:
+    for each in extras(index, model):
+        if not index.has_key_figures(first_arms[each.protection].name):
             continue
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
