@@ -40,12 +40,8 @@ CHANGED = (Verdict.COSTS, Verdict.SAVES)
 PLACE = 19
 #: The reasons of a change mention round trips and bytes if an operation has at least this many more or fewer.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-<<<<<<< HEAD
-#: If at most MOST_VERDICTS arms are compared, the verdict has a sentence for each, with FIGURES_IN_VERDICT figures.
-=======
 #: If at most this many arms are compared, the verdict has a sentence for each, with this many figures, or with one more
 #: if the first one is resolved.
->>>>>>> dur40
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
 #: The verdict names at most this many phases of an operation, beside headline metrics.
 MOST_PHASES = 2
@@ -248,20 +244,8 @@ def _is_phase(metric: Metric) -> bool:
 
 
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
-<<<<<<< HEAD
     """Return a sentence such as "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]"."""
-    changed = [
-        f"{_metric(index, each)} by {fmt.relative(each.ratio)}"
-        for each in changes
-        if each.verdict in (Verdict.COSTS, Verdict.SAVES)
-    ]
-=======
-    """Return the sentence about the changes of one arm.
-
-    For example: "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]."
-    """
     changed = [f"{_metric(index, each)} by {fmt.relative(each.ratio)}" for each in changes if each.verdict in CHANGED]
->>>>>>> dur40
     clauses = [f"changes {fmt.listed(changed)}"] if changed else []
     for verdict, words in (
         (Verdict.NO_DIFFERENCE, "makes no difference above {} to"),
