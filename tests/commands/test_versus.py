@@ -66,7 +66,7 @@ def test_parameter_lists_and_parameter_scans_are_parsed_as_by_hyperfine() -> Non
             parse_scan("x", *bad)
 
 
-def test_reference_command_is_the_control_and_keeps_its_placeholders() -> None:
+def test_reference_command_is_the_control_and_its_placeholders_are_not_replaced() -> None:
     each = made("{x}", parameters={"x": ["1", "2"]}, reference="{x}", reference_name="old", prepare=["r", "p{x}"])
     assert [(one.command, one.prepare) for one in each] == [("{x}", "r"), ("1", "p1"), ("2", "p2")]
     assert each[0].level == "old"

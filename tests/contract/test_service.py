@@ -169,7 +169,7 @@ def test_slice_with_option_reconnect_replaces_open_connections_by_new_connection
                 assert change.connections >= opened
 
 
-def test_evidence_has_facts_about_the_protection_that_clients_cannot_see(running: RunningService) -> None:
+def test_evidence_from_the_servers_describes_protections_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):

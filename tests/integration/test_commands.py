@@ -280,7 +280,7 @@ def test_exit_status_of_costof_versus_says_whether_its_limits_are_kept(tmp_path:
     assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
-def test_report_states_no_difference_if_the_budget_is_too_small_for_verdicts(tmp_path: Path) -> None:
+def test_report_omits_differences_if_the_budget_is_too_small_for_verdicts(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)

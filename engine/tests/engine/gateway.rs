@@ -138,7 +138,7 @@ fn gateway_refuses_a_server_with_an_untrusted_certificate() {
 /// The test covers a guarded account (an account whose answers are encrypted) and an ordinary one, each with text
 /// queries and prepared statements.
 #[test]
-fn repeated_command_allocates_nothing() {
+fn gateway_allocates_no_memory_for_a_repeated_command() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());
     let row = [&b"\x00\x00\x05"[..], b"smith"].concat();
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();

@@ -114,7 +114,7 @@ fn prepared_slice_starts_at_the_requested_instant() {
 }
 
 #[test]
-fn host_without_workers_answers_at_once() {
+fn host_without_workers_reports_zero_operations_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
     // The requested instant is far ahead (the limit is a minute), so that even a slow engine gets the command in time.

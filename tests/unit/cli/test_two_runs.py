@@ -167,7 +167,7 @@ def test_limit_may_name_a_metric_by_the_label_that_older_versions_used() -> None
         ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "2 of 3 limits are exceeded."),
     ],
 )
-def test_report_begins_with_whether_the_limits_are_kept(limits: list[tuple[str, str]], text: str) -> None:
+def test_report_states_first_whether_the_limits_are_kept(limits: list[tuple[str, str]], text: str) -> None:
     assert fake_result(plan_of(MONGODB, limits=limits), MongodbTruth(), rounds=6).answer[0].text == text
 
 
@@ -249,7 +249,7 @@ def made(folder: Path, runs: Runs, rounds: int = 2) -> list[Path]:
     return [folder / "runs" / name for name in runs]
 
 
-def test_difference_between_lab_and_target_is_reported(tmp_path: Path) -> None:
+def test_comparison_of_a_lab_run_with_a_target_run_names_both_servers(tmp_path: Path) -> None:
     theirs = PLAN.model_copy(update={"target": "mongodb://db.example/"})
     runs = made(tmp_path, {"lab": (PLAN, Truth()), "theirs": (theirs, Truth())})
     (difference,) = differences(*(read_conditions(Ledger.open(run)) for run in runs))

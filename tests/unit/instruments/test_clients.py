@@ -252,7 +252,7 @@ def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     assert caught.value.message is ErrorText.PROGRAM_MISSING
 
 
-def test_only_figures_measured_by_the_engine_are_described_as_on_the_wire() -> None:
+def test_sentence_about_a_figure_ends_with_on_the_wire_only_if_the_engine_measured_it() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

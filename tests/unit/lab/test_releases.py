@@ -100,7 +100,7 @@ def test_release_without_a_file_for_the_version_or_machine_is_reported(
         replace(release, jars={"vax": later}).fetch()
 
 
-def test_local_repository_serves_as_a_mirror(
+def test_release_can_be_fetched_from_a_local_repository(
     release: Release, jar: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "repository" / release.jars[platform.machine()].path

@@ -392,7 +392,7 @@ def test_slice_with_a_changed_replication_tree_is_discarded_and_counted() -> Non
     assert any(replication.CHANGED in warning for warning in replicated().warnings)
 
 
-def test_figures_reported_by_the_servers_are_metrics() -> None:
+def test_figures_that_the_servers_report_become_metrics() -> None:
     hops = value_of(replicated(), "server.hops_to_majority", "chain@nodes-7")
     assert (hops.mean.value, hops.percentiles["max"]) == (3.0, 3.0)
     evidence = next(arm for arm in replicated().arms if arm.name == "chain").evidence

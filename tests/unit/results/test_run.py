@@ -211,7 +211,9 @@ def at_load(folder: Path, rounds_without: int) -> Result:
 
 
 @pytest.mark.parametrize("rounds_without", [0, 6])
-def test_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(tmp_path: Path, rounds_without: int) -> None:
+def test_number_of_cores_that_a_server_uses_is_computed_only_from_rounds_with_a_cpu_reading(
+    tmp_path: Path, rounds_without: int
+) -> None:
     cores = {each.who: each for each in at_load(tmp_path, rounds_without).sections.load.cores}
     # Expected are 300 connections a second, which take 0.61 ms and 1.86 ms of CPU time on the servers.
     assert cores["servers"].without.value == pytest.approx(0.183, rel=0.05)
@@ -219,7 +221,7 @@ def test_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(tmp_path:
     assert (cores["servers"].used.rounds, cores["client"].used.rounds) == (ROUNDS - rounds_without, ROUNDS)
 
 
-def test_server_cores_are_unknown_if_only_one_round_has_a_cpu_reading(tmp_path: Path) -> None:
+def test_number_of_cores_that_a_server_uses_is_unknown_with_only_one_cpu_reading(tmp_path: Path) -> None:
     result = at_load(tmp_path, ROUNDS - 1)
     assert {each.who for each in result.sections.load.cores} == {"client"}
     assert "the servers' CPU time is unknown" in " ".join(sentence.text for sentence in result.answer)
@@ -522,7 +524,7 @@ def curve_sentence(result: Result) -> str:
     return text
 
 
-def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_curve() -> None:
+def test_cost_that_affects_few_operations_appears_only_at_high_percentiles_of_the_curve() -> None:
     result = misleading(FewPay(), rounds=30)
     (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
     at = {point.percentile: point for point in curve.points}
@@ -548,7 +550,9 @@ def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_cu
         (LONG_TAIL, "at p99.3: no single cost fits all operations"),
     ],
 )
-def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+def test_sentence_about_a_percentile_curve_says_whether_all_operations_have_the_same_cost(
+    truth: Truth, text: str
+) -> None:
     assert text in curve_sentence(misleading(truth, rounds=30))
 
 
@@ -560,7 +564,7 @@ def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() ->
     ) in spaced(text)
 
 
-def test_report_states_the_share_of_operations_that_a_protection_slows_most() -> None:
+def test_report_states_the_share_of_operations_that_a_protection_slows_far_more_than_others() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     assert result.sections.intermittent.outlying_slices == []
     (slow,) = result.sections.intermittent.slow_operations

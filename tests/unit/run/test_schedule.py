@@ -101,7 +101,7 @@ def test_control_and_its_copy_are_measured_in_random_but_balanced_order() -> Non
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_all_protections_have_equally_many_repeated_slices_in_a_row(workloads: int) -> None:
+def test_every_protection_is_equally_often_measured_in_two_consecutive_slices(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -260,7 +260,7 @@ def warm_up(
     return slices
 
 
-def test_slice_is_shortened_until_start_up_takes_a_tenth_of_its_time() -> None:
+def test_slice_is_shortened_until_a_tenth_of_its_time_is_start_up() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -379,7 +379,7 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_warning_of_a_busy_machine_requires_that_its_cpu_is_in_use_now() -> None:
+def test_high_load_average_is_reported_only_if_the_cpu_is_in_use_now() -> None:
     (warning,) = busy_warnings(7.8, 1, spin)
     assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
     assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"

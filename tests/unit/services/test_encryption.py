@@ -28,7 +28,9 @@ CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 @pytest.mark.parametrize(("share", "level"), SHARES.items())
-def test_each_encrypted_share_lists_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
+def test_each_share_of_encrypted_columns_contains_its_percentage_of_the_existing_columns(
+    share: int, level: str
+) -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
     assert len(encrypted_columns(level)) == round(share / 100 * len(COLUMNS))
     named = [column for group in column_groups(level) for column in group.columns]
@@ -140,7 +142,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
         ),
     ],
 )
-def test_row_sample_with_unexpected_or_missing_plaintext_is_a_mismatch(
+def test_rows_with_unexpected_or_missing_plaintext_are_a_mismatch(
     stored: Rows, rows: Rows, more: bytes, encrypted: set[tuple[str, str]], mismatch: str | None
 ) -> None:
     assert compare(stored, rows, joined(rows) + more, encrypted).mismatch == mismatch

@@ -41,7 +41,7 @@ def test_replication_tree_of_each_shape_reaches_every_member_from_the_primary(sh
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_replication_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
+def test_replication_tree_fills_each_level_up_to_its_width_before_the_next_level(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]

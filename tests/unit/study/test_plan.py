@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_settings_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_users_server_keeps_its_certificate_key() -> None:
+def test_certificate_key_is_not_varied_on_a_users_server() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -224,7 +224,7 @@ def test_version_of_the_server_may_be_a_folder_with_the_users_own_build() -> Non
     assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
-def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() -> None:
+def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_factor() -> None:
     plan = plan_of(HTTP, "default")
     base = plan.arm("balancer").levels
     for name, change in (
@@ -245,7 +245,7 @@ def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() ->
 
 
 @pytest.mark.parametrize(("target", "workers"), [(None, [4, 20]), ("https://h/", [1, 1])])
-def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
+def test_workloads_that_time_single_operations_have_one_worker_on_a_users_server(
     target: str | None, workers: list[int]
 ) -> None:
     workloads = plan_of(HTTP, "default", target=target).study.workloads
@@ -262,7 +262,7 @@ def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_users_server_keeps_its_cipher_suite_unless_the_user_names_one(
+def test_cipher_suite_is_varied_on_a_users_server_only_if_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -300,7 +300,7 @@ def test_published_ratios_in_a_study_equal_the_ratios_in_the_cited_source() -> N
     assert [ratios["1", nodes] for nodes in ("3", "7", "15")] == [1.02, 1.25, 1.88]
 
 
-def test_study_with_a_level_that_changes_an_unknown_workload_is_refused() -> None:
+def test_factor_level_with_options_for_an_unknown_workload_is_refused() -> None:
     content = load_study(REPLICATION).model_dump()
     content["factors"]["read_share"]["levels"]["0.5"]["workload"] = {"reads": {"phase": "run"}}
     with pytest.raises(ValueError, match="unknown workloads"):

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_time_excludes_the_delay_of_a_late_start() {
+    fn connect_time_excludes_the_delay_after_the_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_time_includes_the_delay_of_a_late_start() {
+    fn operation_time_includes_the_delay_after_the_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);

@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn several_hosts_together_schedule_the_same_start_times_as_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn window_ends_for_all_workers_after_an_operation_was_delayed_too_long() {
+    fn all_workers_stop_once_an_operation_was_delayed_longer_than_allowed() {
         let window = Window::new(250, 0, 1_000).giving_up_after(100);
         assert!(!window.gives_up(100));
         assert!(window.gives_up(101));
