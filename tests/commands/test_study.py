@@ -182,7 +182,7 @@ def test_warning_about_a_password_in_a_command_line_does_not_show_it() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_error_about_a_study_file_names_the_invalid_field_or_level(wrong: str, message: str) -> None:
+def test_error_about_a_study_file_names_the_invalid_field_or_factor_level(wrong: str, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2

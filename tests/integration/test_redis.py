@@ -146,7 +146,9 @@ def test_redis_operation_takes_one_round_trip(server: RunningServer, workload: s
 
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
-def test_strings_of_each_size_are_stored_under_their_prefix(server: RunningServer, value_bytes: int) -> None:
+def test_redis_strings_of_each_size_are_stored_under_the_configured_key_prefix(
+    server: RunningServer, value_bytes: int
+) -> None:
     """The engine loads the strings. Application drivers find them by keys from `any_key`, so these keys must exist."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS

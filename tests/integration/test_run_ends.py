@@ -74,7 +74,7 @@ def test_interrupted_run_has_a_report_and_continues_with_unchanged_slice_sizes(t
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
-def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+def test_run_ended_by_kill_9_leaves_no_process_and_no_temporary_file(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2)

@@ -61,7 +61,7 @@ def test_reference_lists_each_command_with_all_its_options() -> None:
     + [("ledger", record.__name__, record) for record in RECORDS]
     + [("events", event.__name__, event) for event in get_args(Event)],
 )
-def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
+def test_reference_lists_each_data_model_with_all_its_fields(page: str, title: str, model: type) -> None:
     listed = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
     fields = {field.alias or name for name, field in model.model_fields.items()}
     # The name of a study is the name of its file, not a field in it.

@@ -181,7 +181,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_study_declares_each_mitigation_that_leaves_traffic_between_hosts_unencrypted(study: str) -> None:
+def test_study_marks_each_mitigation_that_leaves_traffic_between_hosts_unencrypted(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None

@@ -244,7 +244,7 @@ def test_runs_with_and_without_a_simulated_effect_of_the_previous_arm_are_counte
     assert replicates(rows) == rows[1:2], "with carry-over the copy differs from its control"
 
 
-def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
+def test_smallest_reliably_detected_cost_is_larger_than_every_undetected_cost() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]

@@ -92,7 +92,7 @@ def test_url_of_costof_ab_is_split_into_address_host_and_path(url: str, address:
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
 
 
-def test_login_and_cookies_are_sent_but_never_shown() -> None:
+def test_credentials_and_cookies_are_sent_but_never_shown() -> None:
     options: dict[str, Any] = {"login": "me:S3cret", "cookies": ["a=S3cret", "b=2"], "headers": ["Accept: */*"]}
     headers = ["Accept: */*", "Authorization: Basic bWU6UzNjcmV0", "Cookie: a=S3cret; b=2"]
     assert planned(**options)["headers"] == headers

@@ -228,7 +228,7 @@ def test_addresses_of_servers_are_outside_the_networks_of_all_links(run: int, li
 
 
 @pytest.mark.parametrize(("allocate", "number"), [(served_address, SERVED), (link_addresses, NETWORKS)])
-def test_exhausted_addresses_are_reported(allocate: Callable[[str, int], object], number: int) -> None:
+def test_lab_without_a_free_address_reports_an_error(allocate: Callable[[str, int], object], number: int) -> None:
     with pytest.raises(CostofError, match="room for"):
         allocate("ab12cd", number)
 

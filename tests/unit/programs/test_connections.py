@@ -72,7 +72,7 @@ def test_password_without_percent_encoding_is_kept_unchanged_or_refused(parse: A
 
 
 @pytest.mark.parametrize("password", HARD)
-def test_http_url_with_a_login_is_refused_without_showing_it(password: str) -> None:
+def test_http_url_with_credentials_is_refused_without_showing_them(password: str) -> None:
     study = load_study("http-tls-termination")
     target, plain = f"https://shop:{password}@h/", f"http://shop:{password}@h/"
     for refuses, expected in (

@@ -279,7 +279,7 @@ def encryption_of(arm: str) -> encryption.TrueCost:
     return EncryptionTruth().true_cost(TPCC_PLAN.arm(arm))
 
 
-def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result) -> None:
+def test_rates_and_bytes_and_cpu_time_of_encryption_match_the_simulation(encrypted: Result) -> None:
     for arm in ("0", "direct", "20", "100"):
         true = {metric: encryption_of(arm).cpu_ms[role] for metric, role in CPU.items()}
         # One of 200 operations is a New-Order that is rolled back, which does not count as a transaction.

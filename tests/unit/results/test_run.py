@@ -483,7 +483,7 @@ def test_control_that_always_fails_gives_no_effects() -> None:
     assert "100 % of operations failed with" in warnings(result)
 
 
-def test_run_without_failures_has_no_failures_section() -> None:
+def test_report_of_a_run_without_failed_operations_has_no_section_about_failures() -> None:
     result = misleading(Truth())
     assert (result.failures, result.sections.intermittent) == ([], None)
     assert "Failures" not in render_markdown(result)
@@ -503,7 +503,7 @@ def test_intermittent_cost_is_reported_and_never_called_no_cost() -> None:
     assert "has an intermittent cost" in warnings(result)
 
 
-def test_longer_tail_is_reported_even_if_the_means_are_equal() -> None:
+def test_longer_tail_of_latencies_is_reported_even_if_the_means_are_equal() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     tails = result.sections.tails
     of_query = {each.percentile: each for each in tails.percentiles if (each.metric, each.arm) == (QUERY, "tls")}

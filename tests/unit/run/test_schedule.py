@@ -270,7 +270,7 @@ def test_slice_is_shortened_until_a_tenth_of_its_time_is_start_up() -> None:
     assert choose_sizes(PLAN, mixed)["wire_query"] == chosen
 
 
-def test_slice_is_longer_if_its_operations_vary_more() -> None:
+def test_slice_is_longer_if_the_durations_of_its_operations_vary_more() -> None:
     """Short slices bias the effect, because the logarithm of a noisy mean is too low on average.
 
     The bias is half the relative variance of the mean. Slices must be long enough to keep it below 0.5 %.
@@ -317,7 +317,7 @@ def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_r
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
-def test_slice_of_a_burst_is_not_shortened_to_fit_the_budget() -> None:
+def test_slice_that_opens_a_burst_of_connections_is_not_shortened_to_fit_the_budget() -> None:
     plan = plan_of("http-tls-termination")
     assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 

@@ -70,7 +70,7 @@ def test_gateway_rules_match_the_encrypted_share_of_columns_and_the_accounts() -
     assert {(each["table"], each["column"]) for each in rules["columns"]} == set(encrypted_columns(level))
 
 
-def test_gateway_rules_without_encryption_have_only_accounts() -> None:
+def test_gateway_rules_of_an_arm_without_encryption_list_accounts_and_no_columns() -> None:
     rules = tomllib.loads(rules_text(None, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
     assert not {"columns", "check", "statements"} & set(rules)
     assert rules["accounts"] == [{"name": "a", "role": "opaque"}]

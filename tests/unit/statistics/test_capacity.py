@@ -88,7 +88,7 @@ def test_capacity_fitted_to_percentiles_is_overestimated_by_less_than_5_percent(
     assert CAPACITY < found < 1.05 * CAPACITY
 
 
-def test_capacity_treats_all_percentiles_beyond_five_times_the_limit_equally() -> None:
+def test_estimated_capacity_is_equal_for_all_latencies_beyond_five_times_the_limit() -> None:
     def observed(most: float) -> list[Observation]:
         ratios = {90.0: 0.5, 100.0: 1.0, 110.0: most}
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]

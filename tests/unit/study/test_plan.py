@@ -62,7 +62,9 @@ def test_study_is_loaded_from_a_file(tmp_path: Path) -> None:
         ('transprot = ["tls"]', "names the unknown factor 'transprot'"),
     ],
 )
-def test_study_condition_with_an_unknown_level_or_factor_is_refused(when: str, detail: str, tmp_path: Path) -> None:
+def test_condition_in_a_study_file_on_an_unknown_factor_or_level_is_refused(
+    when: str, detail: str, tmp_path: Path
+) -> None:
     text = resources.files("costof.studies").joinpath(f"{TRANSPORT}.toml").read_text()
     old = next(line for line in text.splitlines() if line.startswith("when = {"))
     with pytest.raises(CostofError, match=detail):
@@ -81,7 +83,7 @@ def test_settings_of_an_arm_combine_what_each_of_its_factor_levels_requires() ->
     assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
 
 
-def test_arms_are_the_valid_combinations_of_levels() -> None:
+def test_arms_are_the_valid_combinations_of_factor_levels() -> None:
     plan = plan_of(MONGODB, "default", "key=rsa-2048,ecdsa-p256", "tls_version=1.2,1.3")
     pairs = [f"tls-{version}-{key}" for version in ("1.2", "1.3") for key in ("rsa-2048", "ecdsa-p256")]
     assert names(plan) == ["plain", "plain-copy", *pairs]
@@ -160,7 +162,7 @@ def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> 
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 
-def test_server_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
+def test_time_budget_is_divided_among_server_starts_but_a_fixed_number_of_rounds_is_not() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
