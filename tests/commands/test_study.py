@@ -244,7 +244,7 @@ def test_command_without_closing_quotation_mark_is_quoted_in_the_error(tmp_path:
     ]
 
 
-def test_dry_run_of_versus_shows_every_command_and_runs_none(tmp_path: Path) -> None:
+def test_dry_run_of_costof_versus_shows_every_command_and_runs_none(tmp_path: Path) -> None:
     ended = costof("versus", "--dry-run", "touch ran {seconds}", "touch ran {{seconds}}", cwd=tmp_path)
     assert ended.status == 0
     assert "command   a: run touch ran 2\n" in ended.out

@@ -147,7 +147,7 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_slice_with_option_reconnect_replaces_open_connections_by_new_connections(
+def test_measurement_with_option_reconnect_replaces_open_connections_by_new_connections(
     running: RunningService, engines: Engines
 ) -> None:
     if running.kind.operation == "request":

@@ -119,7 +119,7 @@ def test_failed_runs_of_a_command_are_counted_and_reported(tmp_path: Path) -> No
     assert "of operations failed with on" in " ".join(ended.out.split())
 
 
-def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
+def test_measurements_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
     verify = f'verify = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
     _, result = ran(study("", verify, 'run = "true"\nseconds = 0.05'), tmp_path)

@@ -90,7 +90,7 @@ def test_mongodb_insert_whose_write_concern_differs_from_that_of_the_arm_is_a_mi
         assert lab.collect_evidence(majority, "start") == {"writeConcernMajorityJournalDefault": "true"}
 
 
-def test_mongodb_makes_checkpoints_only_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mongodb_makes_checkpoints_only_between_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", "clients=1")
     with ServerLab(plan) as lab:
         primary = lab.server.set.admin("primary").admin

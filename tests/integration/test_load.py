@@ -96,7 +96,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_use_connections_opened_before_the_slice(
+def test_operations_use_connections_opened_before_the_measurement(
     study: str, arms: str, options: list[str], words: str, tmp_path: Path
 ) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *options)

@@ -75,7 +75,7 @@ def test_memory_of_an_encrypting_arm_is_measured_with_data_that_another_arm_load
     assert {each.arm: each.missing for each in memory.arms} == dict.fromkeys(measured_arms)
 
 
-def test_memory_already_recorded_in_the_ledger_is_not_measured_again(tmp_path: Path) -> None:
+def test_memory_already_recorded_in_the_results_of_a_run_is_not_measured_again(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
     ledger = Ledger.create(plan, tmp_path / "run")
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))

@@ -86,7 +86,7 @@ def test_arm_that_waits_for_no_replica_has_no_replica_connected(lab: Lab) -> Non
     assert ("replica" in facts, facts["connected replicas"]) == (False, "0")
 
 
-def test_slice_whose_writes_did_not_wait_for_the_replica_is_a_mismatch(lab: Lab) -> None:
+def test_measurement_whose_writes_did_not_wait_for_the_replica_is_reported_as_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("memory-and-replica")
     answer, _ = lab.write(arm)
     observed = lab.service.observe(arm)

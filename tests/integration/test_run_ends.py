@@ -39,7 +39,9 @@ MYSQL_ROUND = 16
 UNENDING = "100000"
 
 
-def test_interrupted_run_has_a_report_and_continues_with_unchanged_slice_sizes(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_has_a_report_and_continues_with_unchanged_sizes_of_measurements(
+    tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     # Six rounds are so many that the run is not complete before the signal arrives, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:

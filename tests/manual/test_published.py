@@ -105,7 +105,7 @@ def test_each_published_figure_is_compared_with_every_arm_that_has_its_settings(
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 
-def test_only_the_result_of_a_run_is_stored_if_its_ledger_is_too_large(tmp_path: Path) -> None:
+def test_only_the_analysis_of_a_run_is_stored_if_its_raw_results_are_too_large(tmp_path: Path) -> None:
     run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
     keep(run, tmp_path / "whole")
     keep(run, tmp_path / "small", most_bytes=1)

@@ -80,7 +80,7 @@ def test_reference_describes_the_output_of_each_command_that_has_option_json() -
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_reference_lists_each_study_with_its_levels(name: str) -> None:
+def test_reference_lists_each_study_with_its_factor_levels(name: str) -> None:
     text = sections("studies")[name]
     for factor, spec in load_study(name).factors.items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{factor}` "))

@@ -194,7 +194,7 @@ class Paying(Truth):
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_results_of_the_campaign_are_recomputed_for_runs_with_an_archived_ledger(tmp_path: Path) -> None:
+def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_results(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected

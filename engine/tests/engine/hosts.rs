@@ -83,7 +83,7 @@ fn several_hosts_divide_workers_and_operations() {
 }
 
 #[test]
-fn prepared_slice_starts_at_the_requested_instant() {
+fn prepared_measurement_starts_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
     // A slow engine may get the command only after the requested instant, and then opens the slice at once. So try
     // instants from 50 ms to 51 s ahead until a slice opens in time.
@@ -125,7 +125,7 @@ fn host_without_workers_reports_zero_operations_at_once() {
 }
 
 #[test]
-fn slice_with_a_start_time_is_rejected_unless_the_same_slice_was_prepared() {
+fn measurement_with_a_start_time_is_rejected_unless_the_same_measurement_was_prepared() {
     let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]

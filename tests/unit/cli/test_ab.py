@@ -136,7 +136,9 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_ab_figures_merged_from_two_slices_equal_the_figures_of_all_requests(one: list[int], other: list[int]) -> None:
+def test_ab_figures_merged_from_two_measurements_equal_the_figures_of_all_requests(
+    one: list[int], other: list[int]
+) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
     total = figures.times["total"]
     assert total.min * MS == pytest.approx(every[0])

@@ -146,7 +146,9 @@ def test_program_in_a_private_folder_is_copied_so_that_other_users_can_run_it(tm
     assert copy.parent.stat().st_mode & 0o005 == 0o005
 
 
-def test_dry_run_of_fetch_lists_the_artifact_of_each_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_of_costof_fetch_lists_the_artifact_of_each_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     names = sorted(fetchable_releases())
     result = CliRunner().invoke(fetch, [*names, "--dry-run"], catch_exceptions=False)

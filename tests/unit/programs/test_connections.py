@@ -239,7 +239,7 @@ def test_ownership_marker_with_invalid_table_names_or_unknown_fields_is_rejected
     assert read_marker({**content, "tables": [], "more": 1}) is None
 
 
-def test_command_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> None:
+def test_costof_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> None:
     done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
     assert done.status == EXIT_USAGE
     assert "S3cret" not in done.err

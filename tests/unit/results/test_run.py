@@ -288,7 +288,7 @@ def test_interval_computed_over_rounds_is_too_narrow_for_a_run_with_restarts() -
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_means_of_a_server_start_use_only_rounds_measured_on_both_arms() -> None:
+def test_mean_of_the_rounds_after_a_server_start_uses_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)
@@ -468,7 +468,7 @@ def test_equal_failure_rates_are_reported_without_a_difference() -> None:
     assert "percentage points" not in text
 
 
-def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
+def test_measurements_without_any_success_do_not_stop_the_analysis() -> None:
     """Regression: such a slice raised an exception in the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
     assert "failed with TLS" in warnings(result)

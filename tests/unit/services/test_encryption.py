@@ -142,7 +142,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
         ),
     ],
 )
-def test_rows_with_unexpected_or_missing_plaintext_are_a_mismatch(
+def test_rows_with_unexpected_or_missing_plaintext_are_reported_as_a_mismatch(
     stored: Rows, rows: Rows, more: bytes, encrypted: set[tuple[str, str]], mismatch: str | None
 ) -> None:
     assert compare(stored, rows, joined(rows) + more, encrypted).mismatch == mismatch
@@ -172,7 +172,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (CONTROL, 1, 0, 0, "the gateway encrypted 1 values and the driver decrypted 0 without a rule"),
     ],
 )
-def test_different_counts_of_encrypted_and_decrypted_values_are_a_mismatch(
+def test_different_counts_of_encrypted_and_decrypted_values_are_reported_as_a_mismatch(
     rules: Rules, encrypted: int, decrypted: int, unread: int, message: str | None
 ) -> None:
     assert values_mismatch(rules, encrypted, decrypted, 10, unread) == message

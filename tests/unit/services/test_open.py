@@ -194,7 +194,7 @@ def test_nginx_is_accepted_with_a_built_in_or_a_separate_stream_module(
         (Route(True, False, False, None), "", "plain"),
     ],
 )
-def test_evidence_of_tls_on_other_connections_than_the_arm_requires_is_a_mismatch(
+def test_evidence_of_tls_on_other_connections_than_the_arm_requires_is_reported_as_a_mismatch(
     route: Route, at_balancer: str, to_origin: str
 ) -> None:
     assert route_mismatch(route, at_balancer, to_origin) is None

@@ -176,7 +176,7 @@ def test_metrics_are_left_out_for_queries_that_the_connections_of_a_load_never_s
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_lasts_twice_as_long_as_a_connection_but_between_2_and_30_seconds(
+def test_measurement_lasts_twice_as_long_as_a_connection_but_between_2_and_30_seconds(
     lasts_seconds: float, seconds: float
 ) -> None:
     plan = arriving("redis-tls", "5000/s")
@@ -187,7 +187,7 @@ def test_slice_lasts_twice_as_long_as_a_connection_but_between_2_and_30_seconds(
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
+def test_measurement_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")
