@@ -187,7 +187,9 @@ def test_evidence_from_the_servers_describes_protections_that_clients_cannot_see
         assert running.service.failure_reason(arm) is None
 
 
-def test_cpu_time_is_measured_by_role_if_the_service_can_read_it(running: RunningService, engines: Engines) -> None:
+def test_cpu_time_is_measured_for_each_process_role_if_the_service_can_read_it(
+    running: RunningService, engines: Engines
+) -> None:
     service = running.service
     service.arrange(running.control)
     before = service.cpu_seconds()

@@ -91,7 +91,7 @@ def test_command_is_warmed_up_only_after_a_different_command(tmp_path: Path) -> 
     assert (tmp_path / "ran").read_text().split() == expected
 
 
-def test_figures_from_output_and_files_are_reported(tmp_path: Path) -> None:
+def test_figures_that_a_command_prints_or_writes_to_files_are_reported(tmp_path: Path) -> None:
     text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
     text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
     text += """[workloads.filed.command]

@@ -123,7 +123,7 @@ def test_redis_login_that_fails_at_a_full_server_or_a_wrong_port_is_reported_by_
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_redis_connection_takes_the_expected_round_trips(
+def test_redis_connection_takes_the_expected_number_of_round_trips(
     server: RunningServer, resp: int, version: str | None, handshake: int
 ) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN

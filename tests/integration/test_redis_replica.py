@@ -68,7 +68,7 @@ def test_each_write_with_a_replica_waits_for_one_acknowledgement_and_takes_one_r
         assert judgement.figures[FLUSHES] == pytest.approx(flushes, abs=0.15)
 
 
-def test_both_servers_show_that_the_replica_has_all_writes(lab: Lab) -> None:
+def test_replica_has_all_writes_of_an_arm_that_waits_for_it(lab: Lab) -> None:
     arm = lab.arm("memory-and-replica")
     lab.write(arm)
     facts = lab.service.collect_evidence(arm, "start")

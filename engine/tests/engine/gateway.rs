@@ -181,7 +181,7 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn gateway_does_not_start_without_its_server_or_a_column_of_its_rules() {
+fn gateway_does_not_start_if_its_server_or_a_column_of_its_rules_is_missing() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [

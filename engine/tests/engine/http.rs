@@ -212,7 +212,7 @@ fn endless_response_times_out() {
 }
 
 #[test]
-fn error_status_is_an_error_unless_any_status_is_allowed() {
+fn http_error_status_counts_as_an_error_unless_any_status_is_allowed() {
     const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
     let server = Http::start(Response::OneByOne(vec![
         Response::Bytes(OK),
@@ -581,7 +581,7 @@ fn measurement_with_option_reconnect_ignores_rate_and_think_time() {
 }
 
 #[test]
-fn workloads_connect_query_and_load_support_a_fixed_rate() {
+fn fixed_rate_is_supported_for_connections_and_queries_and_loading() {
     let mut engine = Engine::start();
     let service = json!({"protocol": "mongodb", "addresses": [server::start(Behaviour::Plain)], "username": null,
         "password": null, "database": "d", "collection": "c"});

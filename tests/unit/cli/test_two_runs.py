@@ -312,7 +312,7 @@ def test_changes_have_verdicts_even_if_the_versions_of_the_servers_differ(tmp_pa
     ]
 
 
-def test_differences_in_arms_and_in_the_number_of_records_are_reported(tmp_path: Path) -> None:
+def test_comparison_of_runs_reports_different_arms_and_different_numbers_of_records(tmp_path: Path) -> None:
     one = plan_of("redis-tls", "quick", "transport=plain,tls", "records=500")
     other = plan_of("redis-tls", "quick", "transport=plain,tls,stunnel-both", "records=700")
     runs = made(tmp_path, {"one": (one, Truth()), "other": (other, Truth())})

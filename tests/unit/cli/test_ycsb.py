@@ -102,7 +102,7 @@ def job_for(phase: Phase, *assignments: str) -> Job:
     return make_job(phase, read_properties(["workloada"], assignments, {}))
 
 
-def test_every_property_is_translated_for_the_engine() -> None:
+def test_every_ycsb_property_is_translated_for_the_engine() -> None:
     translations = {
         "recordcount": ("20", "record_count", 20),
         "insertstart": ("2", "insert_start", 2),

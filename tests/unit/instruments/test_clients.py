@@ -235,7 +235,7 @@ def test_load_generator_that_does_not_suit_the_study_or_its_options_is_rejected(
     assert caught.value.message is error
 
 
-def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> None:
+def test_error_for_an_unknown_test_of_a_load_generator_suggests_the_nearest_name() -> None:
     study = load_study("mariadb-durability")
     use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
     changed = study.model_copy(update={"clients": {"sysbench": use}})

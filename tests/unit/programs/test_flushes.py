@@ -45,7 +45,7 @@ def test_number_of_flushes_must_fit_the_number_of_commits_that_a_load_generator_
         assert (found is None) == (mismatch is None)
 
 
-def test_measurement_in_which_the_server_appended_no_log_needs_no_flush() -> None:
+def test_measurement_without_writes_to_the_log_of_the_server_needs_no_flush() -> None:
     measured = Slice(COMMITS, 1.0, {"operation": phase_of(COMMIT_MS, COMMITS)}, {}, {})
     assert flush_mismatch({FLUSHES: 0.0, LOG_BYTES: 120.0}, answer_of(measured, "query", "arm"), True) is None
 

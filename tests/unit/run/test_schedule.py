@@ -230,7 +230,7 @@ def test_each_interim_analysis_is_due_once_and_spends_its_error_rate() -> None:
 
 
 @pytest.mark.parametrize("options", [QUICK(rounds="4"), QUICK(precision="2%")])
-def test_run_with_a_fixed_number_of_rounds_or_a_precision_has_no_interim_analyses(options: Options) -> None:
+def test_run_with_a_fixed_number_of_rounds_or_requested_precision_has_no_interim_analyses(options: Options) -> None:
     assert Looks(resolve(STUDY, options)).due(1000, 1e6) is None
 
 

@@ -190,7 +190,9 @@ def carry_over_run(
     ("arms", "drop"),
     [(2, 0.2), *(pytest.param(*each, marks=slow) for each in [(2, 0.0), (5, 0.0), (5, 0.2)])],
 )
-def test_effect_of_the_previous_arm_is_estimated_despite_effects_of_rounds_and_arms(arms: int, drop: float) -> None:
+def test_effect_of_the_previous_arm_is_estimated_despite_differences_between_rounds_and_arms(
+    arms: int, drop: float
+) -> None:
     runs, held = 60, 0
     for seed in range(runs):
         found = carry_over(*carry_over_run(arms, 0.4, seed, drop))

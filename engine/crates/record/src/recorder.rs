@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn request_time_is_the_sum_of_its_three_parts() {
+    fn request_time_is_the_sum_of_connecting_waiting_and_receiving() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_claim_every_operation_of_a_window_exactly_once() {
+    fn workers_claim_every_operation_of_a_measurement_exactly_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_cannot_be_claimed_after_the_window_closed() {
+    fn operations_cannot_be_claimed_after_the_measurement_ended() {
         assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }
