@@ -505,7 +505,7 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
 /// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
 /// from a known column of a table.
 #[test]
-fn result_column_is_encrypted_depending_on_its_origin_and_the_approved_statement() {
+fn source_column_and_approved_statement_determine_whether_a_result_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
