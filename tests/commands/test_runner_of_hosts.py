@@ -82,7 +82,7 @@ def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict
     return {"opens": opens, **parsed(host.ask(line({"slice": order}), SECONDS))}
 
 
-def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
+def test_measurement_starts_at_its_scheduled_time_and_returns_no_secret(
     monkeypatch: pytest.MonkeyPatch, host: HostActor, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
@@ -130,7 +130,7 @@ def test_missing_secret_file_is_an_error_of_the_arm(host: HostActor, tmp_path: P
 
 
 @pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
-def test_slice_is_refused_if_it_was_not_prepared_or_starts_an_hour_later(
+def test_measurement_is_refused_if_it_was_not_prepared_or_starts_an_hour_later(
     host: HostActor, number: int, ahead_ns: int
 ) -> None:
     handed(host, plan_of("true"))

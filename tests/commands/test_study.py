@@ -182,7 +182,7 @@ def test_warning_about_a_password_in_a_command_line_does_not_show_it() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_error_about_a_study_file_names_the_invalid_field_or_level(wrong: str, message: str) -> None:
+def test_error_about_a_study_file_names_the_invalid_field_or_factor_level(wrong: str, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2
@@ -244,7 +244,7 @@ def test_command_without_closing_quotation_mark_is_quoted_in_the_error(tmp_path:
     ]
 
 
-def test_dry_run_of_versus_shows_every_command_and_runs_none(tmp_path: Path) -> None:
+def test_dry_run_of_costof_versus_shows_every_command_and_runs_none(tmp_path: Path) -> None:
     ended = costof("versus", "--dry-run", "touch ran {seconds}", "touch ran {{seconds}}", cwd=tmp_path)
     assert ended.status == 0
     assert "command   a: run touch ran 2\n" in ended.out

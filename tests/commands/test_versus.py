@@ -33,7 +33,7 @@ def programs(*commands: str, **changes: Any) -> list[str]:
     return Commands(resolve(study, Options(profile="quick"))).commands()
 
 
-def test_versus_measures_all_combinations_of_parameters_in_the_order_of_hyperfine() -> None:
+def test_costof_versus_measures_all_combinations_of_parameters_in_the_order_of_hyperfine() -> None:
     each = made("{x} {y}", "b {x}", parameters={"x": ["1", "2"], "y": ["3", "4"]})
     assert [one.command for one in each] == ["1 3", "b 1", "2 3", "b 2", "1 4", "b 1", "2 4", "b 2"]
     assert [one.label for one in each][:2] == ["“1 3”", "“b 1 (y = 3)”"]
@@ -66,7 +66,7 @@ def test_parameter_lists_and_parameter_scans_are_parsed_as_by_hyperfine() -> Non
             parse_scan("x", *bad)
 
 
-def test_reference_command_is_the_control_and_keeps_its_placeholders() -> None:
+def test_reference_command_is_the_control_and_its_placeholders_are_not_replaced() -> None:
     each = made("{x}", parameters={"x": ["1", "2"]}, reference="{x}", reference_name="old", prepare=["r", "p{x}"])
     assert [(one.command, one.prepare) for one in each] == [("{x}", "r"), ("1", "p1"), ("2", "p2")]
     assert each[0].level == "old"
@@ -103,7 +103,7 @@ def test_all_commands_run_in_the_same_shell_or_all_without_one(
     assert programs(*commands, shell=shell) == lines
 
 
-def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_their_setup() -> None:
+def test_setup_is_repeated_before_each_measurement_if_two_commands_differ_only_in_their_setup() -> None:
     parameters = {"x": ["1", "2"]}
     once = programs("run {x}", setup="make {x}", cleanup="clean", parameters=parameters)
     assert once[:3] == ["a: setup sh -c 'make 1'", "a: run run 1", "a: cleanup sh -c clean"]
@@ -149,7 +149,7 @@ def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], me
     assert not (tmp_path / "run").exists()
 
 
-def test_help_of_versus_shows_options_in_groups() -> None:
+def test_help_of_costof_versus_shows_options_in_groups() -> None:
     printed = CliRunner().invoke(versus, ["--help"]).output
     for title in ("Names and parameters:", "Runs:", "Commands around the measured ones:", "Exports:"):
         assert title in printed
@@ -195,7 +195,7 @@ def warned(run: Run, **tried: bool) -> list[str]:
     return [*warnings(run, names, Tried(**{**vars(NOTHING), **tried}))]
 
 
-def test_versus_does_not_warn_about_steady_run_times() -> None:
+def test_costof_versus_does_not_warn_about_steady_run_times() -> None:
     assert warned(run_of(STEADY, STEADY), in_shell=True) == []
     assert warned(run_of([1.0, 1.1], STEADY)) == [], "no shell takes part"
 

@@ -35,7 +35,7 @@ def test_committed_schema_matches_the_result_model() -> None:
     assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
 
 
-def test_names_and_orders_of_report_sections_are_unique() -> None:
+def test_no_two_report_sections_have_the_same_name_or_position() -> None:
     sections = every_section()
     assert len({section.name for section in sections}) == len({section.order for section in sections}) == len(sections)
 

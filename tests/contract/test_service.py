@@ -147,7 +147,7 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_slice_with_option_reconnect_replaces_open_connections_by_new_connections(
+def test_measurement_with_option_reconnect_replaces_open_connections_by_new_connections(
     running: RunningService, engines: Engines
 ) -> None:
     if running.kind.operation == "request":
@@ -169,7 +169,7 @@ def test_slice_with_option_reconnect_replaces_open_connections_by_new_connection
                 assert change.connections >= opened
 
 
-def test_evidence_has_facts_about_the_protection_that_clients_cannot_see(running: RunningService) -> None:
+def test_evidence_from_the_servers_describes_protections_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):
@@ -187,7 +187,9 @@ def test_evidence_has_facts_about_the_protection_that_clients_cannot_see(running
         assert running.service.failure_reason(arm) is None
 
 
-def test_cpu_time_is_measured_by_role_if_the_service_can_read_it(running: RunningService, engines: Engines) -> None:
+def test_cpu_time_is_measured_for_each_process_role_if_the_service_can_read_it(
+    running: RunningService, engines: Engines
+) -> None:
     service = running.service
     service.arrange(running.control)
     before = service.cpu_seconds()

@@ -79,7 +79,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize(("scheme", "how"), CASES)
-def test_run_on_a_silent_server_ends_with_one_line_that_names_the_address_and_the_unanswered_step(
+def test_error_about_a_silent_server_names_its_address_and_the_unanswered_step_in_one_line(
     outcomes: dict[tuple[str, str], Outcome], ports: dict[tuple[str, str], int], scheme: str, how: str
 ) -> None:
     outcome = outcomes[scheme, how]

@@ -33,7 +33,7 @@ def test_each_distance_or_size_has_two_identical_controls_and_a_protected_arm(st
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
-def test_copy_of_the_control_has_its_settings_and_every_protected_arm_has_others(study: Study) -> None:
+def test_copy_of_the_control_has_the_same_settings_and_every_protected_arm_has_other_settings(study: Study) -> None:
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:

@@ -71,7 +71,7 @@ def test_role_of_an_account_determines_whether_it_gets_plaintext_or_ciphertext(l
         read_rows(stock, DATABASE)
 
 
-def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> None:
+def test_file_of_gateway_rules_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> None:
     files = sorted(lab._lab.folder.glob("rules-*.toml"))
     assert [path.name for path in files] == [
         "rules-100-aes-128-gcm.toml",

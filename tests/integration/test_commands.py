@@ -91,7 +91,7 @@ def test_command_is_warmed_up_only_after_a_different_command(tmp_path: Path) -> 
     assert (tmp_path / "ran").read_text().split() == expected
 
 
-def test_figures_from_output_and_files_are_reported(tmp_path: Path) -> None:
+def test_figures_that_a_command_prints_or_writes_to_files_are_reported(tmp_path: Path) -> None:
     text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
     text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
     text += """[workloads.filed.command]
@@ -119,7 +119,7 @@ def test_failed_runs_of_a_command_are_counted_and_reported(tmp_path: Path) -> No
     assert "of operations failed with on" in " ".join(ended.out.split())
 
 
-def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
+def test_measurements_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
     verify = f'verify = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
     _, result = ran(study("", verify, 'run = "true"\nseconds = 0.05'), tmp_path)
@@ -280,7 +280,7 @@ def test_exit_status_of_costof_versus_says_whether_its_limits_are_kept(tmp_path:
     assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
-def test_report_states_no_difference_if_the_budget_is_too_small_for_verdicts(tmp_path: Path) -> None:
+def test_report_omits_differences_if_the_budget_is_too_small_for_verdicts(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)

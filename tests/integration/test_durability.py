@@ -71,7 +71,7 @@ def test_server_flushes_the_disk_at_each_commit_only_if_the_arm_requires_it(stud
             assert lab.failure_reason() is None
 
 
-def test_mongodb_insert_with_another_write_concern_than_its_arms_is_a_mismatch() -> None:
+def test_mongodb_insert_whose_write_concern_differs_from_that_of_the_arm_is_a_mismatch() -> None:
     plan = plan_of("mongodb-durability", "quick", "write_concern=w1,w1-journal,majority", "clients=1")
     memory, journal, majority = plan.controls[0], *plan.protected
     with ServerLab(plan) as lab, Engines(plan, lab, (YCSB,)) as engines:
@@ -90,7 +90,7 @@ def test_mongodb_insert_with_another_write_concern_than_its_arms_is_a_mismatch()
         assert lab.collect_evidence(majority, "start") == {"writeConcernMajorityJournalDefault": "true"}
 
 
-def test_mongodb_makes_checkpoints_only_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mongodb_makes_checkpoints_only_between_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("mongodb-durability", "quick", "write_concern=w1,majority", "clients=1")
     with ServerLab(plan) as lab:
         primary = lab.server.set.admin("primary").admin

@@ -103,7 +103,9 @@ def test_wrong_master_key_raises_one_error_and_the_gateway_keeps_running(site: S
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_prepared_statements_return_the_bytes_of_the_server_for_every_type(site: Site, number: int) -> None:
+def test_decrypted_results_of_prepared_statements_equal_the_bytes_of_the_server_for_every_type(
+    site: Site, number: int
+) -> None:
     """Compare the bytes of the binary protocol, including trailing zeros of times, before any driver converts them."""
     statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
     attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}

@@ -54,7 +54,7 @@ def test_evidence_shows_which_attacks_the_firewall_of_each_arm_blocks(lab: Firew
         assert lab.collect_evidence(arm, "end") == {f"{name} at the end": text for name, text in facts.items()}
 
 
-def test_slice_during_which_a_firewall_rule_matched_is_discarded(lab: FirewallLab, plan: Plan) -> None:
+def test_measurement_during_which_a_firewall_rule_matched_is_discarded(lab: FirewallLab, plan: Plan) -> None:
     arm = arm_of(plan, "on", "as-shipped")
     before = lab.observe(arm)
     assert lab.judge(arm, before, lab.observe(arm), ANSWER).mismatch is None

@@ -325,7 +325,7 @@ def test_new_column_is_encrypted_until_the_gateway_rereads_the_list_of_columns(s
         shop.server.ask(f"DROP TABLE {DATABASE}.late")
 
 
-def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
+def test_changed_gateway_rules_apply_from_the_next_command_if_they_are_valid(shop: Shop) -> None:
     statement = "SELECT name, city FROM people WHERE id = 1"
     with shop.connect() as connection, connection.cursor() as cursor:
 

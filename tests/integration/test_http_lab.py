@@ -81,7 +81,7 @@ def read_certificate(connection: HostConnection) -> x509.Certificate:
     return x509.load_der_x509_certificate(shown)
 
 
-def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_every_arm_has_evidence_of_which_connections_use_tls(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         if arm.levels.get("suite") == "rc4-sha":
             continue
@@ -98,7 +98,7 @@ def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[P
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_program_that_ends_tls_shows_a_certificate_with_the_key_type_of_the_arm(
+def test_program_that_terminates_tls_has_a_certificate_with_the_key_type_of_the_arm(
     lab: HttpLab, arms: list[PlannedArm]
 ) -> None:
     combinations = set()
@@ -228,7 +228,7 @@ def test_balancer_sends_nothing_to_an_unverified_origin(kind: type[Balancer]) ->
 
 
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
-def test_balancer_is_limited_to_the_cores_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_is_limited_to_the_number_of_cores_that_the_arm_sets(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None

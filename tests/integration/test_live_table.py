@@ -101,7 +101,7 @@ def test_ctrl_c_prints_at_once_how_many_rounds_are_kept(tmp_path: Path) -> None:
         assert run.window.shows_cursor
 
 
-def test_terminal_works_normally_after_an_error(tmp_path: Path) -> None:
+def test_cursor_is_visible_again_after_a_run_ended_with_an_error(tmp_path: Path) -> None:
     with replayed(tmp_path) as run:
         run.rounds(3)
         run.say("fail")

@@ -65,7 +65,7 @@ def test_load_sends_the_requested_number_of_queries_on_each_connection(study: st
 
 
 @pytest.mark.slow
-def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
+def test_load_beyond_the_capacity_of_the_server_is_reported(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     output, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
@@ -96,7 +96,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_use_connections_opened_before_the_slice(
+def test_operations_use_connections_opened_before_the_measurement(
     study: str, arms: str, options: list[str], words: str, tmp_path: Path
 ) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *options)

@@ -65,7 +65,7 @@ def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_pa
 
 
 @pytest.mark.slow
-def test_memory_is_measured_for_an_encrypting_arm_although_another_arm_has_to_load_its_data(tmp_path: Path) -> None:
+def test_memory_of_an_encrypting_arm_is_measured_with_data_that_another_arm_loads(tmp_path: Path) -> None:
     plan = plan_of("mysql-column-encryption", "quick", "encrypted=0,20").model_copy(update={"memory": 20})
     ledger = Ledger.create(plan, tmp_path / "run")
     measure_memory(plan, lambda idle: open_service(idle, None, "run"), ledger, Silent())
@@ -75,7 +75,7 @@ def test_memory_is_measured_for_an_encrypting_arm_although_another_arm_has_to_lo
     assert {each.arm: each.missing for each in memory.arms} == dict.fromkeys(measured_arms)
 
 
-def test_memory_already_recorded_in_the_ledger_is_not_measured_again(tmp_path: Path) -> None:
+def test_memory_already_recorded_in_the_results_of_a_run_is_not_measured_again(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
     ledger = Ledger.create(plan, tmp_path / "run")
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))

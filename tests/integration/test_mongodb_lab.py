@@ -33,7 +33,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
-def test_near_and_far_clients_reach_the_addresses_that_the_members_announce() -> None:
+def test_near_and_far_clients_reach_the_addresses_that_replica_set_members_announce() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1

@@ -201,7 +201,7 @@ def test_loading_records_waits_for_all_visible_members_but_not_for_hidden_ones()
             target.close()
 
 
-def test_single_server_has_no_majority_to_wait_for(healthy: Standalone) -> None:
+def test_single_mongodb_server_supports_no_write_concern_that_needs_a_replica_set(healthy: Standalone) -> None:
     access = Access(healthy.url, healthy.ca_file)
     lacking = lacking_levels(load_study("mongodb-durability"), access, connect=True)
     assert {*lacking} == {"majority", "w2", "majority-no-j"}

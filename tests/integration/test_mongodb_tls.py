@@ -91,7 +91,7 @@ def test_evidence_comes_from_client_and_server(result: Result) -> None:
     assert "protocol" not in facts["plain", "wire"]
 
 
-def test_every_report_can_be_rebuilt_from_the_ledger(finished: Path) -> None:
+def test_every_report_can_be_rebuilt_from_the_raw_results(finished: Path) -> None:
     before = (finished / "report.md").read_text()
     for name in ("result.json", "report.html", "report.md"):
         (finished / name).unlink()

@@ -94,7 +94,7 @@ def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_five_workers_on_a_far_link_connect_as_fast_as_one(tmp_path: Path) -> None:
+def test_five_workers_connect_over_a_far_link_as_fast_as_one_worker(tmp_path: Path) -> None:
     settings = ["records=500", "distance=20", "transport=tls"]
     runs: dict[int, list[Ledger]] = {1: [], 5: []}
 

@@ -87,7 +87,7 @@ def test_full_queue_counts_dropped_packets_and_delivers_the_remaining_packets_in
     eventually("a burst that was on its way before any of it arrived", drops_all_but_a_queue)
 
 
-def test_link_has_the_requested_loss(network: Network) -> None:
+def test_link_loses_the_requested_share_of_packets(network: Network) -> None:
     received, counters = send_burst(network, network.links["lossy"], count=1000, size=100)
     assert received == sorted(received)
     # 200 ± 63: five standard deviations of a binomial distribution with 1000 draws.

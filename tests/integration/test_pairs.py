@@ -89,7 +89,7 @@ def test_counters_of_both_sidecars_confirm_the_operations_of_an_arm(lab: Lab, wo
         assert all(used[role] > 0 for role in roles)
 
 
-def test_sidecars_log_no_requests_of_measured_slices(lab: Lab) -> None:
+def test_sidecars_log_no_requests_during_measurements(lab: Lab) -> None:
     arm = lab.arm("pair-mtls")
     lab.service.collect_evidence(arm, "start")
     lines = written(lab)
@@ -105,7 +105,7 @@ def written(lab: Lab) -> int:
     return sum(len([json.loads(line) for line in log.read_text().splitlines()]) for log in logs)
 
 
-def test_slice_with_a_connection_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
+def test_measurement_with_a_connection_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
     arm = lab.arm("pair-tcp-mtls")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 40)

@@ -113,7 +113,7 @@ def test_postgres_that_accepts_no_connection_is_reported_with_an_error_class(
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_postgres_connection_takes_the_expected_round_trips(
+def test_postgres_connection_takes_the_expected_number_of_round_trips(
     server: RunningServer, settings: dict[str, str], trips: dict[str, int]
 ) -> None:
     plain = measured(server, PLAIN, "connect", 5)
@@ -224,7 +224,7 @@ def test_loading_an_existing_account_is_a_server_error(server: RunningServer) ->
     assert "23505" in error.detail
 
 
-def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
+def test_postgres_counts_all_connections_and_those_with_tls(server: RunningServer) -> None:
     before = server.counters()
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)

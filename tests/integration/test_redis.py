@@ -123,7 +123,7 @@ def test_redis_login_that_fails_at_a_full_server_or_a_wrong_port_is_reported_by_
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_redis_connection_takes_the_expected_round_trips(
+def test_redis_connection_takes_the_expected_number_of_round_trips(
     server: RunningServer, resp: int, version: str | None, handshake: int
 ) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
@@ -146,7 +146,9 @@ def test_redis_operation_takes_one_round_trip(server: RunningServer, workload: s
 
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
-def test_strings_of_each_size_are_stored_under_their_prefix(server: RunningServer, value_bytes: int) -> None:
+def test_redis_strings_of_each_size_are_stored_under_the_configured_key_prefix(
+    server: RunningServer, value_bytes: int
+) -> None:
     """The engine loads the strings. Application drivers find them by keys from `any_key`, so these keys must exist."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS

@@ -104,7 +104,7 @@ def test_tls_sessions_are_resumed_after_any_change_of_the_certificate_key() -> N
             assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
 
 
-def test_server_killed_during_a_slice_ends_the_run(lab: Lab) -> None:
+def test_server_killed_during_a_measurement_ends_the_run(lab: Lab) -> None:
     """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)

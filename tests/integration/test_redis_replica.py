@@ -68,7 +68,7 @@ def test_each_write_with_a_replica_waits_for_one_acknowledgement_and_takes_one_r
         assert judgement.figures[FLUSHES] == pytest.approx(flushes, abs=0.15)
 
 
-def test_both_servers_show_that_the_replica_has_all_writes(lab: Lab) -> None:
+def test_replica_has_all_writes_of_an_arm_that_waits_for_it(lab: Lab) -> None:
     arm = lab.arm("memory-and-replica")
     lab.write(arm)
     facts = lab.service.collect_evidence(arm, "start")
@@ -86,7 +86,7 @@ def test_arm_that_waits_for_no_replica_has_no_replica_connected(lab: Lab) -> Non
     assert ("replica" in facts, facts["connected replicas"]) == (False, "0")
 
 
-def test_slice_whose_writes_did_not_wait_for_the_replica_is_a_mismatch(lab: Lab) -> None:
+def test_measurement_whose_writes_did_not_wait_for_the_replica_is_reported_as_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("memory-and-replica")
     answer, _ = lab.write(arm)
     observed = lab.service.observe(arm)

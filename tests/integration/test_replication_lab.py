@@ -139,7 +139,9 @@ def test_replication_tree_keeps_its_shape_during_writes(
 
 
 @pytest.mark.slow
-def test_slice_whose_replication_tree_differs_from_the_tree_of_the_arm_is_discarded(seven: ReplicationLab) -> None:
+def test_measurement_whose_replication_tree_differs_from_the_tree_of_the_arm_is_discarded(
+    seven: ReplicationLab,
+) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
@@ -166,7 +168,7 @@ def test_each_member_has_the_cpu_limit_of_the_arm_and_cpu_time_is_counted_by_rol
 
 
 @pytest.mark.slow
-def test_written_records_are_dropped_between_slices_once_they_exceed_the_maximum(
+def test_written_records_are_dropped_between_measurements_once_they_exceed_the_maximum(
     seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]

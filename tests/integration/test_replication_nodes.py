@@ -18,7 +18,7 @@ pytestmark = [
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 
-def test_distance_of_nodes_changes_without_losing_connections() -> None:
+def test_distance_between_replica_set_members_changes_without_closing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
     with Lab() as lab, Nodes(lab, 1, [group]) as nodes:

@@ -64,7 +64,7 @@ def test_replication_tree_of_a_users_replica_set_is_reported_and_left_unchanged(
     assert set(admin.list_database_names()) == databases
 
 
-def test_run_without_the_monitoring_role_warns_that_the_role_is_missing(
+def test_run_warns_if_its_user_lacks_the_monitoring_role(
     lab_and_hosts: tuple[ServerLab, str],
 ) -> None:
     lab, hosts = lab_and_hosts

@@ -39,7 +39,9 @@ MYSQL_ROUND = 16
 UNENDING = "100000"
 
 
-def test_interrupted_run_has_a_report_and_continues_with_unchanged_slice_sizes(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_has_a_report_and_continues_with_unchanged_sizes_of_measurements(
+    tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     # Six rounds are so many that the run is not complete before the signal arrives, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
@@ -74,7 +76,7 @@ def test_interrupted_run_has_a_report_and_continues_with_unchanged_slice_sizes(t
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
-def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+def test_run_ended_by_kill_9_leaves_no_process_and_no_temporary_file(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2)

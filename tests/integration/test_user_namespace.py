@@ -89,7 +89,7 @@ def test_run_without_root_has_evidence_for_arms_at_a_distance(result: Result) ->
     assert any(each.facts["protocol"] == "TLSv1.3" for each in arms[f"tls@{FAR_MS:g}"].evidence)
 
 
-def test_far_connections_of_a_run_without_root_take_the_expected_round_trips(
+def test_far_connections_of_a_run_without_root_take_the_expected_number_of_round_trips(
     finished: tuple[Path, list[str]], result: Result
 ) -> None:
     trips = {value.arm: value.round_trips for value in result.values if value.metric == "wire.connect"}

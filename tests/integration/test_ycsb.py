@@ -110,7 +110,7 @@ def counts(answer: SliceAnswer) -> dict[str, int]:
     return {name: phase.count for name, phase in answer.phases.items()}
 
 
-def test_load_phase_writes_the_records_of_ycsb(store: Store) -> None:
+def test_load_phase_writes_the_same_records_as_the_original_ycsb(store: Store) -> None:
     for order in ("hashed", "ordered"):
         table = f"load_{order}"
         [answer] = measure([store.make(table, 10)], [(0, RECORDS, load(insert_order=order, zero_padding=6))])
@@ -166,7 +166,7 @@ CORE = {
 }
 
 
-def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
+def test_core_workloads_have_the_specified_mix_of_operations(store: Store) -> None:
     """The workloads A to F run in the order that YCSB recommends, since D and E insert records."""
     table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]

@@ -92,7 +92,9 @@ def test_report_of_a_ycsb_core_workload_counts_each_kind_of_operation(mongod: St
     assert sum(reported[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
 
 
-def test_run_without_records_is_reported_with_a_remedy(mongod: Standalone, tmp_path: Path) -> None:
+def test_ycsb_run_on_an_empty_table_is_refused_with_a_suggestion_to_load_records(
+    mongod: Standalone, tmp_path: Path
+) -> None:
     done = ycsb(mongod, tmp_path, "run", "-P", "workloada", "-p", "table=nothing")
     assert (done.status, done.out) == (1, "")
     assert "costof ycsb load" in done.err

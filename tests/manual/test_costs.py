@@ -64,7 +64,7 @@ def without_effect(result: Result) -> Result:
     return result.model_copy(update={"effects": effects, "missing": [gap]})
 
 
-def test_costs_page_lists_each_headline_effect_under_the_heading_of_its_server(stored: StoredRun) -> None:
+def test_costs_page_lists_each_effect_on_a_headline_metric_under_the_heading_of_its_server(stored: StoredRun) -> None:
     text, index = text_of(stored), Index(stored.result)
     assert f"## {server(stored.result)}" in text
     effects = [index.effect(metric.name, PROTECTED) for metric in index.headline_metrics]
@@ -83,7 +83,7 @@ def test_costs_page_gives_the_reason_for_a_missing_figure(stored: StoredRun) -> 
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
 
 
-def test_cpu_time_of_a_server_is_shown_if_there_is_evidence_from_the_client_that_sent_the_operations(
+def test_costs_page_shows_the_cpu_time_of_a_server_for_operations_that_have_evidence(
     tmp_path: Path,
 ) -> None:
     study = "http-firewall"

@@ -49,7 +49,7 @@ def test_page_shows_each_published_figure_beside_the_figure_of_a_real_run(real: 
     assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
 
 
-def test_page_of_published_figures_without_own_runs_has_only_numbers_from_publications() -> None:
+def test_page_of_published_figures_without_runs_of_costof_has_only_published_numbers() -> None:
     text = page({})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
     shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
@@ -105,7 +105,7 @@ def test_each_published_figure_is_compared_with_every_arm_that_has_its_settings(
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 
-def test_only_the_result_of_a_run_is_stored_if_its_ledger_is_too_large(tmp_path: Path) -> None:
+def test_only_the_analysis_of_a_run_is_stored_if_its_raw_results_are_too_large(tmp_path: Path) -> None:
     run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
     keep(run, tmp_path / "whole")
     keep(run, tmp_path / "small", most_bytes=1)
@@ -134,7 +134,7 @@ def test_interrupted_run_continues_and_is_stored_once_it_is_complete(
     assert [*stored(tmp_path / "stored")] == [study]
 
 
-def test_stored_runs_are_complete_runs_of_the_published_profile() -> None:
+def test_every_stored_run_is_complete_and_uses_the_profile_named_published() -> None:
     results = stored(STORED)
     assert {each.profile for each in results.values()} <= {"published"}
     assert [each.study for each in results.values() if each.partial] == []

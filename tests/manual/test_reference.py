@@ -61,7 +61,7 @@ def test_reference_lists_each_command_with_all_its_options() -> None:
     + [("ledger", record.__name__, record) for record in RECORDS]
     + [("events", event.__name__, event) for event in get_args(Event)],
 )
-def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
+def test_reference_lists_each_data_model_with_all_its_fields(page: str, title: str, model: type) -> None:
     listed = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
     fields = {field.alias or name for name, field in model.model_fields.items()}
     # The name of a study is the name of its file, not a field in it.
@@ -80,7 +80,7 @@ def test_reference_describes_the_output_of_each_command_that_has_option_json() -
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_reference_lists_each_study_with_its_levels(name: str) -> None:
+def test_reference_lists_each_study_with_its_factor_levels(name: str) -> None:
     text = sections("studies")[name]
     for factor, spec in load_study(name).factors.items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{factor}` "))

@@ -33,7 +33,7 @@ def test_each_study_and_each_listed_question_has_a_published_run_that_is_complet
 
 
 @pytest.mark.parametrize("page", pages_that_quote(), ids=lambda page: page.name)
-def test_documentation_page_quotes_the_current_analysis_of_the_published_run(page: Path) -> None:
+def test_quotes_in_a_documentation_page_equal_the_current_analysis_of_the_published_runs(page: Path) -> None:
     assert page.read_text() == update_quotes(page.read_text(), kept())
 
 
@@ -44,7 +44,7 @@ def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> 
     assert quoted == {name: [("answer", name), ("run", name)] for name in study_names()}
 
 
-def test_run_of_another_question_is_quoted_on_its_page_and_on_the_first_page_below_its_question() -> None:
+def test_verdict_on_each_further_question_is_quoted_on_its_own_page_and_on_the_first_page() -> None:
     for run in (each for each in KEPT.values() if not each.is_of_study):
         page = (DOCS / run.page).read_text()
         section = page.partition(f"## {run.question} {{#{run.name}}}\n")[2]
@@ -59,14 +59,14 @@ def test_run_of_another_question_is_quoted_on_its_page_and_on_the_first_page_bel
         assert f"- **[{run.question}]({run.page}#{run.name})** {verdict}" in overview([kept()[run.name]])
 
 
-def test_frame_of_another_question_has_no_calculator_of_the_protection(tmp_path: Path) -> None:
+def test_report_of_an_upgrade_embedded_in_a_page_has_no_calculator(tmp_path: Path) -> None:
     name = UPGRADES[0].name
     write_pages({name: kept()[name]}, tmp_path)
     assert "Computed for your load" in (tmp_path / f"{name}.html").read_text()
     assert "Computed for your load" not in (tmp_path / EMBEDDED.format(run=name)).read_text()
 
 
-def test_costs_of_studies_come_from_their_own_runs_alone() -> None:
+def test_each_study_has_exactly_one_published_run_of_its_own() -> None:
     assert sorted(of_studies(kept())) == study_names()
 
 

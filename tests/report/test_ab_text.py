@@ -37,7 +37,7 @@ def test_output_of_ab_matches_the_golden_file(golden: Golden) -> None:
     golden("ab.txt", render_ab(request, figures))
 
 
-def test_single_request_has_no_percentiles() -> None:
+def test_ab_report_of_a_single_request_has_no_percentiles() -> None:
     figures = ab_figures("url", "request", 1, [answer(1, tls=False)])
     assert figures is not None
     text = render_ab(AbRequest("h", 80, "/", False, None, None), figures)

@@ -107,7 +107,7 @@ def test_report_summary_of_one_arm_at_one_distance_is_a_single_sentence() -> Non
     assert headlines[0].startswith("TLS (modern suite, rsa-2048) lowers ")
 
 
-def test_protection_without_cost_is_below_the_margin_even_with_one_query_a_connection() -> None:
+def test_break_even_table_says_always_for_a_protection_without_cost() -> None:
     result = transport()
     nothing = {"operations": 0.0, "low": 0.0, "high": 0.0}
     points = [point.model_copy(update=nothing) for point in result.sections.break_even]

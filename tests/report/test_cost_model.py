@@ -109,7 +109,7 @@ def test_cost_on_another_disk_is_predicted_from_the_flushes_of_an_operation() ->
 
 
 @pytest.mark.parametrize(("own_ms", "rate"), [(0.1, 1000), (2.0, 100), (20.0, 10)])
-def test_default_number_of_operations_per_second_is_one_that_a_single_client_can_do(own_ms: float, rate: float) -> None:
+def test_default_rate_in_the_calculator_does_not_exceed_the_rate_of_a_single_client(own_ms: float, rate: float) -> None:
     truth = DurabilityTruth({"0-0": (0, 0.0), "1-1": (0, own_ms)})
     result = fake_result(plan_of("mariadb-durability", "quick", "clients=1", "commit=0-0,1-1"), truth)
     assert default_load(Index(result), result.sections.cost_model).connections_per_second == rate

@@ -44,7 +44,7 @@ def exported(ledger: Ledger, form: str, out: Path) -> Path:
     return out
 
 
-def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_csv_has_every_phase_of_every_measurement(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     read = list(csv.DictReader(io.StringIO(exported(ledger, "csv", tmp_path / "run.csv").read_text())))
     assert read == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows(run)]
     assert len(read) == sum(len(record.answer.phases) for record in run.slices)
@@ -57,7 +57,7 @@ def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: 
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
-def test_export_has_a_row_for_a_slice_without_any_successful_operation(ledger: Ledger) -> None:
+def test_export_has_a_row_for_a_measurement_without_any_successful_operation(ledger: Ledger) -> None:
     run = read_run(ledger)
     run.slices[0] = run.slices[0].model_copy(
         update={"answer": run.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}

@@ -109,7 +109,7 @@ def test_warning_about_the_arm_that_made_the_machine_busiest_comes_first() -> No
     assert ["93 %" in text for text in warnings] == [True, False]
 
 
-def test_verdict_on_the_cores_added_to_a_server_equals_the_verdict_on_its_cpu_time() -> None:
+def test_verdict_on_the_additional_cores_of_a_server_equals_the_verdict_on_its_cpu_time() -> None:
     result = at_load()
     effects = [each.model_copy(update={"verdict": Verdict.UNRESOLVED}) for each in result.effects]
     changed = result.model_copy(update={"effects": effects})

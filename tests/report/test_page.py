@@ -132,7 +132,7 @@ def test_page_of_a_run_with_at_most_one_round_is_well_formed() -> None:
         assert "<figure" not in text
 
 
-def test_page_of_a_run_without_wire_metrics_has_no_table_of_wire_metrics() -> None:
+def test_page_of_a_run_measured_only_by_drivers_has_no_table_of_the_engines_metrics() -> None:
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
     only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only

@@ -27,7 +27,7 @@ def test_pdf_has_all_pages(tmp_path: Path) -> None:
     assert len(PAGE.findall(printed)) > 1
 
 
-def test_missing_browser_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_printing_a_report_without_a_browser_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CostofError) as caught:
         find_browser()
@@ -38,7 +38,7 @@ def test_missing_browser_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     ("script", "reason"),
     [("echo it is broken >&2; exit 3", "it ended with status 3: it is broken"), ("exit 0", "it wrote nothing")],
 )
-def test_browser_that_fails_leaves_no_file(script: str, reason: str, tmp_path: Path) -> None:
+def test_browser_that_fails_to_print_leaves_no_pdf_file(script: str, reason: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
     browser.write_text(f"#!/bin/sh\n{script}\n")
     browser.chmod(0o755)

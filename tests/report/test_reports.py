@@ -124,7 +124,7 @@ def test_terminal_report_of_80_columns_shows_every_percentile_of_ab() -> None:
             assert re.search(rf"(?<![\d,.]){re.escape(expected)}\b", text)
 
 
-def test_reports_of_a_run_with_server_restarts_say_that_intervals_are_computed_over_server_starts() -> None:
+def test_reports_of_a_run_with_server_restarts_say_how_intervals_are_computed() -> None:
     text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
     assert "interval over starts" in text
     assert "Each dot is one start" in text

@@ -64,7 +64,7 @@ def test_verdict_says_that_a_time_is_shortened_or_a_rate_is_lowered_or_raised() 
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
-def test_verdict_states_the_cores_that_a_protection_adds_to_the_server() -> None:
+def test_verdict_states_how_many_more_cores_the_server_uses_with_a_protection() -> None:
     cores = figure("cores of the server", 0.4, unit=CORES, without=1.05, value=1.45)
     assert text(cores) == "TLS needs 0.40 more cores of the server (1.05 → 1.45 cores)."
 
@@ -75,7 +75,7 @@ def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_verdict_states_the_rate_instead_of_the_cores_if_the_rate_fell_by_half() -> None:
+def test_verdict_states_the_rate_instead_of_the_used_cores_if_the_rate_fell_by_half() -> None:
     ratio = Estimate(value=0.4, low=0.39, high=0.41, rounds=9)
     times, cores = [figure("a connection"), figure("a read")], figure(CORES, unit=CORES)
     rate = figure("reads a second", -90.0, unit="per_second", better="higher", ratio=ratio)
@@ -133,7 +133,7 @@ def test_figures_of_several_protections_are_in_a_table_for_each_quantity_if_ther
     assert "an operation" not in " ".join(rows)
 
 
-def test_key_figures_of_many_sizes_include_the_largest_size_and_half_of_it() -> None:
+def test_key_figures_of_many_replica_set_sizes_include_the_largest_and_half_of_it() -> None:
     sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
@@ -166,9 +166,7 @@ def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
 @pytest.mark.parametrize(
     ("mitigation", "is_shown"), [(f"{NO_MITIGATION}; to measure one, vary the pool.", False), ("a pool: −80 %.", True)]
 )
-def test_short_answer_that_is_too_long_names_a_mitigation_only_if_one_was_measured(
-    mitigation: str, is_shown: bool
-) -> None:
+def test_shortened_answer_mentions_mitigations_only_if_one_was_measured(mitigation: str, is_shown: bool) -> None:
     result = mongodb()
     changes = {"mitigation": mitigation, "sure": "limited: a doubt."}
     short = result.model_copy(update={"summary": result.summary.model_copy(update=changes)})
@@ -243,7 +241,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_study_declares_each_mitigation_that_leaves_traffic_between_hosts_unencrypted(study: str) -> None:
+def test_study_marks_each_mitigation_that_leaves_traffic_between_hosts_unencrypted(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None
@@ -259,7 +257,7 @@ def test_study_declares_each_mitigation_that_leaves_traffic_between_hosts_unencr
     assert not [level for level in declared if not has_open_leg(study, {main: level})]
 
 
-def test_report_says_which_encryption_a_pooler_without_tls_on_both_sides_gives_up() -> None:
+def test_report_says_which_connections_a_pooler_without_tls_on_both_sides_leaves_unencrypted() -> None:
     data = result_of("postgres-pooling").sections.mitigations
     assert data is not None
     parts = {each.arm.split("@")[0]: each.gives_up for each in data.mitigations}
@@ -274,7 +272,7 @@ def test_summary_says_how_much_of_the_added_time_the_database_driver_takes() -> 
     assert reason == "37 ms of the 39.00 ms come from the application's driver; on the wire, 2.20 ms are added."
 
 
-def test_page_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:
+def test_page_and_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:
     result = small(HTTP)
     handout = document(result).handout
     assert handout is not None

@@ -126,7 +126,7 @@ def near(cluster: Cluster, server: RunningServer, study: Path, refused: subproce
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_doctor_lists_the_hosts(cluster: Cluster) -> None:
+def test_costof_doctor_lists_the_hosts(cluster: Cluster) -> None:
     status, output = run_on_head(cluster, "doctor", "--hosts", "auto")
     assert status == 0, output
     assert [name for name in LOADS if f"{name}: " in output] == LOADS
@@ -141,7 +141,7 @@ def test_dry_run_lists_the_hosts_and_starts_nothing(cluster: Cluster, server: Ru
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_operations_of_a_slice_are_the_sum_over_all_hosts(near: Near) -> None:
+def test_operations_of_a_measurement_are_the_sum_over_all_hosts(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -173,7 +173,7 @@ def test_clock_offset_of_ten_seconds_on_a_host_is_corrected(near: Near) -> None:
         assert min(part.late_ns for part in each) < 1e9
 
 
-def test_all_hosts_start_a_slice_at_one_instant(
+def test_all_hosts_start_a_measurement_at_one_instant(
     near: Near, cluster: Cluster, server: RunningServer, study: Path
 ) -> None:
     outcomes = [near.outcome]

@@ -38,7 +38,7 @@ def test_adding_a_protocol_needs_four_new_files_and_four_new_lines(echo: Tree) -
     ]
 
 
-def test_added_protocol_passes_linters_and_house_rules(echo: Tree) -> None:
+def test_added_protocol_passes_linters_and_project_rules(echo: Tree) -> None:
     echo.run("cargo", "fmt", "--all", "--check", cwd=echo.root / "engine")
     echo.run("ruff", "check", ".")
     echo.run("ruff", "format", "--check", ".")

@@ -42,7 +42,7 @@ def test_protected_arm_has_the_cost_that_the_relay_adds(service: str, tmp_path: 
     assert paying.control + paying.estimate >= ADDED_MS
 
 
-def test_simulated_cold_cache_delays_only_slices_that_follow_another_arm(tmp_path: Path) -> None:
+def test_simulated_cold_cache_delays_only_measurements_that_follow_another_arm(tmp_path: Path) -> None:
     warming = Warming(requests=20, added_ns=round(ADDED_MS * NS_PER_MS))
     cost = RelayCost(added_ns=0, payers=All(), warming=warming)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4)
@@ -59,7 +59,7 @@ def test_simulated_cold_cache_delays_only_slices_that_follow_another_arm(tmp_pat
     assert 0 < min(changed) < warming.requests
 
 
-def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_measurement_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A connection kept for the whole run could be faster or slower than others by chance, and bias the effect."""
     counts: list[int | None] = []
 

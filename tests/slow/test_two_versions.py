@@ -134,7 +134,7 @@ def test_costof_compare_names_the_server_release_of_each_run(upgraded: Upgraded)
     assert text.index(upgraded.upgrade.versions[0]) < text.index("Costs, relative to each run")
 
 
-def test_history_has_one_series_for_each_release(upgraded: Upgraded) -> None:
+def test_costof_history_has_one_series_for_each_server_release(upgraded: Upgraded) -> None:
     done = costof("history", str(upgraded.folder), cwd=upgraded.folder)
     assert done.status == 0, done.err
     for major in upgraded.upgrade.majors:

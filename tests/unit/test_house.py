@@ -130,12 +130,12 @@ def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Map
     assert {(word, place) for word, places in words.items() for place in places} - used == set(), "without a use"
 
 
-def test_python_code_contains_no_study_or_level_names() -> None:
+def test_python_code_contains_no_names_of_studies_or_factor_levels() -> None:
     texts = ((path, line, text) for path in sources(".py", "costof") for line, text in texts_of_python(path))
     check_names(texts, COSTOF, WORDS_OF_PYTHON)
 
 
-def test_rust_code_contains_no_study_or_level_names() -> None:
+def test_rust_code_contains_no_names_of_studies_or_factor_levels() -> None:
     files = [
         path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path.relative_to(ROOT))
     ]

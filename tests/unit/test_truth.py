@@ -100,11 +100,11 @@ def tail(trial: Trial, engine: float) -> TailRow:
         (Proportion(1000, 1000), "no"),
     ],
 )
-def test_check_of_a_goal_says_if_there_are_too_few_runs_to_be_sure(proportion: Proportion, reaches: str) -> None:
+def test_comparison_with_a_goal_says_if_there_are_too_few_runs_to_be_sure(proportion: Proportion, reaches: str) -> None:
     assert proportion.reaches(*COVERAGE) == reaches
 
 
-def test_full_campaign_has_the_planned_number_of_runs_of_each_cost() -> None:
+def test_full_campaign_has_the_planned_number_of_runs_for_each_known_cost() -> None:
     all_trials = trials(FULL)
     assert max(Counter(trial.name for trial in all_trials).values()) == 1
     assert max(Counter(trial.seed for trial in all_trials).values()) == 1
@@ -116,7 +116,7 @@ def test_full_campaign_has_the_planned_number_of_runs_of_each_cost() -> None:
     assert min(first[cost] for cost in MAIN) >= 450, "half of the runs are in the first part"
 
 
-def test_committed_plan_page_matches_the_design() -> None:
+def test_committed_page_about_the_campaign_matches_the_plan_in_the_code() -> None:
     assert (page_of_docs := DOCS / plan.PAGE).read_text() == plan.text(), (
         f"python -m truth --plan writes {page_of_docs}"
     )
@@ -159,7 +159,7 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_campaign_measures_service_times_first_after_each_boot_of_the_machine(
+def test_first_runs_of_a_campaign_after_each_boot_measure_the_service_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Trial] = []
@@ -194,7 +194,7 @@ class Paying(Truth):
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_results_of_the_campaign_are_recomputed_for_runs_with_an_archived_ledger(tmp_path: Path) -> None:
+def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_results(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
@@ -244,7 +244,7 @@ def test_runs_with_and_without_a_simulated_effect_of_the_previous_arm_are_counte
     assert replicates(rows) == rows[1:2], "with carry-over the copy differs from its control"
 
 
-def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
+def test_smallest_reliably_detected_cost_is_larger_than_every_undetected_cost() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]

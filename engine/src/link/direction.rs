@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_arrive_in_order_and_not_early() {
+    fn packets_arrive_in_order_and_not_before_the_delay() {
         let mut line = line(100, Loss::new(0.0, 0));
         let (before, _) = send(&mut line, 8);
         let (numbers, end) = drain(&mut line);

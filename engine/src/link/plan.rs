@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_need_a_valid_prefix() {
+    fn ipv4_address_without_a_valid_prefix_length_is_refused() {
         for text in ["10.0.0.1", "10.0.0.1/0", "10.0.0.1/33", "::1/64", "/30", ""] {
             assert!(Address::try_from(text.to_string()).is_err(), "{text}");
         }

@@ -27,12 +27,12 @@ use wire::{Settings, postgres, redis};
 use workload::{Data, Job, OPENING_AT_A_TIME, Share, Slot, Window, WorkerCommand, ycsb};
 
 #[test]
-fn plain_mongodb_query_allocates_nothing() {
+fn plain_mongodb_query_allocates_no_memory() {
     assert_eq!(query_allocations(service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
 }
 
 #[test]
-fn plain_mysql_query_and_write_allocate_nothing() {
+fn plain_mysql_query_and_write_allocate_no_memory() {
     for without_eof in [true, false] {
         let address = Mysql { without_eof, ..Mysql::default() }.start();
         let (write, settings) =
@@ -45,7 +45,7 @@ fn plain_mysql_query_and_write_allocate_nothing() {
 }
 
 #[test]
-fn query_with_decryption_allocates_nothing() {
+fn query_with_decryption_allocates_no_memory() {
     for algorithm in Algorithm::ALL {
         let server = Mysql { answers: encrypted(algorithm, 3), ..Mysql::default() };
         let address = server.start();
@@ -59,7 +59,7 @@ fn query_with_decryption_allocates_nothing() {
 }
 
 #[test]
-fn postgres_operations_allocate_nothing() {
+fn postgres_operations_allocate_no_memory() {
     let address = Postgres::default().start();
     for statements in [postgres::Statements::Prepared, postgres::Statements::Extended, postgres::Statements::Simple] {
         for kind in ["query", "pipeline", "tpcb"] {
@@ -73,7 +73,7 @@ fn postgres_operations_allocate_nothing() {
 
 /// The test covers all kinds of operations except `load`, which has only few, large batches.
 #[test]
-fn redis_operations_allocate_nothing() {
+fn redis_operations_allocate_no_memory() {
     let address = Redis::default().start();
     for resp in [2, 3] {
         let settings = redis::Settings { resp, ..redis_service(&address) };
@@ -88,14 +88,14 @@ fn redis_operations_allocate_nothing() {
 }
 
 #[test]
-fn http_request_allocates_nothing() {
+fn http_request_allocates_no_memory() {
     let settings = http_service(&Http::start(Response::Bytes(OK)).address);
     let request = json!({"name": "request", "kind": "request"});
     assert_eq!(extra_allocations(request, settings, Transport::Plain {}), 0);
 }
 
 #[test]
-fn query_over_tls_allocates_nothing() {
+fn query_over_tls_allocates_no_memory() {
     let authority = Authority::new();
     let acceptor = || Some(server::acceptor(&authority.identity("127.0.0.1", VALID), None));
     let behaviour = || server::tls(&authority.identity("127.0.0.1", VALID), None);
@@ -116,7 +116,7 @@ fn query_over_tls_allocates_nothing() {
 
 /// The test covers all kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
 #[test]
-fn ycsb_operations_allocate_nothing() {
+fn ycsb_operations_allocate_no_memory() {
     assert_eq!(extra_allocations(mix(), service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
 }
 

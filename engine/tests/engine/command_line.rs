@@ -21,7 +21,7 @@ pub fn plan(address: &str) -> Value {
 }
 
 #[test]
-fn slices_of_all_workloads_have_results() {
+fn measurements_of_all_mongodb_workloads_have_results() {
     let mut engine = Engine::start();
     let ready = engine.ask(&plan(&server::start(Behaviour::Plain)))["ready"].take();
     assert_eq!(ready["arms"][0]["error"], Value::Null);
@@ -63,7 +63,7 @@ fn slices_of_all_workloads_have_results() {
 }
 
 #[test]
-fn slices_of_all_mysql_workloads_have_results() {
+fn measurements_of_all_mysql_workloads_have_results() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,
@@ -104,7 +104,7 @@ fn server_that_never_answers_is_reported_as_timeout() {
 }
 
 #[test]
-fn end_of_input_during_a_slice_ends_the_process() {
+fn closing_standard_input_during_a_measurement_ends_the_engine() {
     let mut engine = Engine::start();
     engine.ask(&plan(&server::start(Behaviour::Plain)));
     engine.send(

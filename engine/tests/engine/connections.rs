@@ -21,7 +21,7 @@ fn plain_connection_takes_one_round_trip_for_tcp_and_one_for_the_hello_command()
 }
 
 #[test]
-fn tls_1_2_takes_two_round_trips_more_than_plain() {
+fn tls_1_2_takes_two_round_trips_more_than_a_plain_connection() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), Some(SslVersion::TLS1_2)));
     let (timeline, connection) = open(&address, tls(&authority.file("tls12"), None, Verify::Full)).unwrap();
@@ -30,7 +30,7 @@ fn tls_1_2_takes_two_round_trips_more_than_plain() {
 }
 
 #[test]
-fn tls_1_3_takes_one_round_trip_more_than_plain_even_if_session_tickets_come_late() {
+fn tls_1_3_takes_one_round_trip_more_than_plain_even_if_session_tickets_arrive_late() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let transport = tls(&authority.file("tls13"), Some(TlsVersion::V1_3), Verify::Full);

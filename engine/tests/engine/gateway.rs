@@ -134,7 +134,7 @@ fn gateway_refuses_a_server_with_an_untrusted_certificate() {
 }
 
 #[test]
-fn repeated_command_allocates_nothing() {
+fn gateway_allocates_no_memory_for_a_repeated_command() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());
     let row = [&b"\x00\x00\x05"[..], b"smith"].concat();
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
@@ -177,7 +177,7 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn gateway_does_not_start_without_its_server_or_a_column_of_its_rules() {
+fn gateway_does_not_start_if_its_server_or_a_column_of_its_rules_is_missing() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [

@@ -90,7 +90,7 @@ fn login_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
+fn only_sessions_of_accounts_that_get_ciphertext_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
     // Each gateway has only one of the two limits. With both, a slow test could reach the idle limit before it sends
@@ -113,7 +113,7 @@ fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
 }
 
 #[test]
-fn guarded_client_that_never_reads_is_disconnected() {
+fn client_that_gets_ciphertext_but_never_reads_it_is_disconnected() {
     let (server, ends) = scripted(ServerScript::SendsWithoutEnd);
     let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
     let mut stream = gateway.client("shop");

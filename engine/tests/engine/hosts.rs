@@ -82,7 +82,7 @@ fn several_hosts_divide_workers_and_operations() {
 }
 
 #[test]
-fn prepared_slice_starts_at_the_requested_instant() {
+fn prepared_measurement_starts_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
     // A slow engine may get the command only after the requested instant, and then opens the slice at once. So try
     // instants from 50 ms to 51 s ahead until a slice opens in time.
@@ -113,7 +113,7 @@ fn prepared_slice_starts_at_the_requested_instant() {
 }
 
 #[test]
-fn host_without_workers_answers_at_once() {
+fn host_without_workers_reports_zero_operations_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
     // The requested instant is far ahead (the limit is a minute), so that even a slow engine gets the command in time.
@@ -124,7 +124,7 @@ fn host_without_workers_answers_at_once() {
 }
 
 #[test]
-fn slice_with_a_start_time_is_rejected_unless_the_same_slice_was_prepared() {
+fn measurement_with_a_start_time_is_rejected_unless_the_same_measurement_was_prepared() {
     let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]

@@ -70,7 +70,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 }
 
 #[test]
-fn persistent_connections_carry_all_requests_of_a_slice() {
+fn persistent_connections_carry_all_requests_of_a_measurement() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
     // With one thread, both workers begin a request before either response arrives. So both open a connection.
@@ -148,7 +148,7 @@ fn request_opens_a_new_connection_after_the_server_announced_a_close() {
 }
 
 #[test]
-fn connection_closed_between_slices_is_not_an_error() {
+fn connection_closed_between_measurements_is_not_an_error() {
     // The server closes the connection without a `Connection: close` in its response.
     let server = Http::start(Response::ThenCloses(OK));
     let mut engine = engine(&plan(&server.address, &plain(), &requests(1)));
@@ -211,7 +211,7 @@ fn endless_response_times_out() {
 }
 
 #[test]
-fn error_status_is_an_error_unless_any_status_is_allowed() {
+fn http_error_status_counts_as_an_error_unless_any_status_is_allowed() {
     const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
     let server = Http::start(Response::OneByOne(vec![
         Response::Bytes(OK),
@@ -266,7 +266,7 @@ fn arms_that_cannot_run_are_reported_with_an_error_class() {
 }
 
 #[test]
-fn host_name_is_resolved_before_slices_and_not_during_them() {
+fn host_name_is_resolved_before_measurements_and_not_during_them() {
     let server = Http::start(Response::Bytes(OK));
     let named = server.address.replace("127.0.0.1", "localhost");
     let mut engine = engine(&plan(&named, &plain(), &requests(1)));
@@ -315,7 +315,7 @@ fn connections_opened_at_a_fixed_rate_are_timed_from_the_scheduled_instant() {
 }
 
 #[test]
-fn operation_of_five_requests_is_counted_if_it_ends_at_most_5_s_after_the_slice() {
+fn operation_of_five_requests_is_counted_if_it_ends_at_most_5_s_after_the_measurement() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
@@ -349,7 +349,7 @@ fn tls_adds_a_handshake_to_connections_and_verifies_the_certificate() {
 }
 
 #[test]
-fn slice_without_new_handshakes_still_reports_the_tls_version_of_its_connections() {
+fn measurement_without_new_handshakes_still_reports_the_tls_version_of_its_connections() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
@@ -470,7 +470,7 @@ fn threads_together_follow_one_schedule_of_operations() {
 }
 
 #[test]
-fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
+fn operations_unfinished_after_the_measurement_are_counted_as_abandoned() {
     let never = Response::After(Duration::from_secs(3600), OK);
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
     let mut engine = Engine::start();
@@ -508,7 +508,7 @@ fn paced_slice(engine: &mut Engine, operations: u64, seconds: f64, field: &str, 
 }
 
 #[test]
-fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
+fn rate_of_a_measurement_replaces_the_rate_of_its_workload() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 0.001, "constant")));
@@ -520,7 +520,7 @@ fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
 }
 
 #[test]
-fn slice_ends_when_an_operation_is_delayed_too_long() {
+fn measurement_ends_when_an_operation_is_delayed_too_long() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
@@ -532,7 +532,7 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
 }
 
 #[test]
-fn rate_of_a_slice_is_rejected_if_it_is_0_or_its_workload_has_no_rate() {
+fn rate_of_a_measurement_is_rejected_if_it_is_0_or_its_workload_has_no_rate() {
     for (field, pace) in [("per_second", true), ("give_up_ms", true), ("per_second", false), ("give_up_ms", false)] {
         let server = Http::start(Response::Bytes(OK));
         let mut engine = Engine::start();
@@ -561,7 +561,7 @@ fn think_time_is_not_part_of_any_measured_time() {
 }
 
 #[test]
-fn slice_with_option_reconnect_ignores_rate_and_think_time() {
+fn measurement_with_option_reconnect_ignores_rate_and_think_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});
@@ -578,7 +578,7 @@ fn slice_with_option_reconnect_ignores_rate_and_think_time() {
 }
 
 #[test]
-fn workloads_connect_query_and_load_support_a_fixed_rate() {
+fn fixed_rate_is_supported_for_connections_and_queries_and_loading() {
     let mut engine = Engine::start();
     let service = json!({"protocol": "mongodb", "addresses": [server::start(Behaviour::Plain)], "username": null,
         "password": null, "database": "d", "collection": "c"});

@@ -89,7 +89,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn response_waits_for_the_requested_time() {
+fn response_is_delayed_by_the_requested_time() {
     let (_origin, plain, _) = start("waiting", 1);
     let mut stream = connect(&plain);
     for wait_ms in [1, 40] {
@@ -258,7 +258,7 @@ fn invalid_plan_ends_the_origin_subcommand_with_an_error_on_one_line() {
 }
 
 #[test]
-fn request_on_a_persistent_connection_allocates_nothing() {
+fn request_on_a_persistent_connection_allocates_no_memory() {
     let socket = listening_sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
     let address = local_address(&socket).unwrap().to_string();
     let mut executor = Executor::new().unwrap();

@@ -27,7 +27,7 @@ fn round_trips(server: &Postgres, transport: Transport) -> Vec<(Phase, u64)> {
 
 /// A server without authentication sends its whole answer to the start-up message at once.
 #[test]
-fn start_of_a_plain_connection_takes_one_round_trip() {
+fn plain_connection_takes_one_round_trip_for_tcp_and_one_for_the_startup_message() {
     assert_eq!(round_trips(&Postgres::default(), PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1), (Phase::Auth, 0)]);
 }
 

@@ -59,7 +59,7 @@ fn each_listening_address_of_the_relay_adds_its_own_delay() {
 }
 
 #[test]
-fn request_in_several_pieces_is_delayed_once() {
+fn request_that_arrives_in_several_pieces_is_delayed_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut relay, entrances) =
         start(&listener.local_addr().unwrap().to_string(), &[json!({"added_ns": 1, "payers": {"all": {}}})]);

@@ -92,7 +92,7 @@ def test_url_of_costof_ab_is_split_into_address_host_and_path(url: str, address:
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
 
 
-def test_login_and_cookies_are_sent_but_never_shown() -> None:
+def test_credentials_and_cookies_are_sent_but_never_shown() -> None:
     options: dict[str, Any] = {"login": "me:S3cret", "cookies": ["a=S3cret", "b=2"], "headers": ["Accept: */*"]}
     headers = ["Accept: */*", "Authorization: Basic bWU6UzNjcmV0", "Cookie: a=S3cret; b=2"]
     assert planned(**options)["headers"] == headers
@@ -136,7 +136,9 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_ab_figures_merged_from_two_slices_equal_the_figures_of_all_requests(one: list[int], other: list[int]) -> None:
+def test_ab_figures_merged_from_two_measurements_equal_the_figures_of_all_requests(
+    one: list[int], other: list[int]
+) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
     total = figures.times["total"]
     assert total.min * MS == pytest.approx(every[0])

@@ -90,7 +90,7 @@ def refused(run: Path, *arguments: str, password: str = "") -> str:
         ({"ca_file": Path("/a.pem")}, ["--tls-ca", "/b.pem"], ("with --tls-ca /a.pem", "with --tls-ca /b.pem")),
     ],
 )
-def test_resume_refuses_changed_target_options(
+def test_option_resume_refuses_changed_target_options(
     tmp_path: Path, original: dict[str, Any], arguments: list[str], change: tuple[str, str]
 ) -> None:
     line = refused(mysql_run(tmp_path, **original), *arguments, password="pass-word")
@@ -99,14 +99,14 @@ def test_resume_refuses_changed_target_options(
     assert line.endswith(f"remove {option} to resume it unchanged, or start a new run")
 
 
-def test_resume_refuses_another_pooler(tmp_path: Path) -> None:
+def test_option_resume_refuses_another_pooler(tmp_path: Path) -> None:
     pool = "postgresql://app@pool.example:6432/shop"
     run = on_target(tmp_path, "postgres-pooling", Access("postgresql://app:pass-word@db.example/shop", pooler_url=pool))
     line = refused(run, "--pooler", "postgresql://app@other.example:6432/shop", password="pass-word")
     assert f"with --pooler {pool}, and now it would continue with --pooler" in line
 
 
-def test_resume_refuses_a_target_or_password_that_the_first_command_did_not_have(tmp_path: Path) -> None:
+def test_option_resume_refuses_a_target_or_password_that_the_first_command_did_not_have(tmp_path: Path) -> None:
     line = refused(interrupted(tmp_path / "lab"), "--target", "redis://db.example/", "--allow-plain")
     assert "was started without --target; remove --target and --allow-plain to resume it" in line
     without = on_target(tmp_path / "without", "redis-tls", Access("redis://db.example/"))
@@ -115,13 +115,13 @@ def test_resume_refuses_a_target_or_password_that_the_first_command_did_not_have
     assert "was started without a password, and now it would continue with a password" in line
 
 
-def test_resume_requires_the_password_again(tmp_path: Path) -> None:
+def test_option_resume_requires_the_password_again(tmp_path: Path) -> None:
     line = refused(mysql_run(tmp_path))
     assert "was started with a password, which the run does not store" in line
     assert "give --password-file, --ask-password or COSTOF_PASSWORD again" in line
 
 
-def test_resume_requires_the_target_url_again_if_its_query_string_was_not_stored(tmp_path: Path) -> None:
+def test_option_resume_requires_the_target_url_again_if_its_query_string_was_not_stored(tmp_path: Path) -> None:
     run = on_target(tmp_path, "http-tls-termination", Access(HTTPS, plain_url=HTTP))
     hidden = (
         "with --target https://shop.example/?token=…, which the run does not store; give --target again to resume it"
@@ -130,7 +130,7 @@ def test_resume_requires_the_target_url_again_if_its_query_string_was_not_stored
     assert access_of(run, url=HTTPS) == Access(HTTPS, plain_url=HTTP)
 
 
-def test_resume_requires_the_server_cpu_command_again_if_it_contains_a_password(tmp_path: Path) -> None:
+def test_option_resume_requires_the_server_cpu_command_again_if_it_contains_a_password(tmp_path: Path) -> None:
     command = "curl -u app:pass-word http://db.example/cpu"
     run = mysql_run(tmp_path, server_cpu=command)
     assert "pass-word" not in (run / PLAN).read_text()
@@ -138,7 +138,7 @@ def test_resume_requires_the_server_cpu_command_again_if_it_contains_a_password(
     assert access_of(run, password=PASSWORD, server_cpu=command).server_cpu == command
 
 
-def test_resume_of_a_run_by_an_older_version_requires_the_target_again(tmp_path: Path) -> None:
+def test_resuming_a_run_of_an_older_version_requires_the_target_again(tmp_path: Path) -> None:
     run = mysql_run(tmp_path)
     plan = json.loads((run / PLAN).read_text())
     del plan["target_options"]
@@ -148,14 +148,16 @@ def test_resume_of_a_run_by_an_older_version_requires_the_target_again(tmp_path:
     assert access_of(run, url=URL, allow_plain=True) == Access(URL, allow_plain=True)
 
 
-def test_resume_refuses_options_that_would_change_the_plan(tmp_path: Path) -> None:
+def test_option_resume_refuses_options_that_would_change_the_plan(tmp_path: Path) -> None:
     options = ["--load", "5/s", "--out", "o", "--seed", "1", "--dry-run", "--profile", "quick", "--limit", "m", "+1%"]
     message = refused(interrupted(tmp_path), *options)
     assert message.endswith("remove --limit and --load and --out and --seed and --dry-run and --profile")
 
 
 @pytest.mark.parametrize("given", [{}, {"url": URL}, {"url": SHOWN}, {"allow_plain": True, "database": "shop"}])
-def test_resume_uses_stored_target_options_unless_they_are_given_again(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_option_resume_uses_stored_target_options_unless_they_are_given_again(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
     ca_file = Authority(tmp_path / "ca").ca_file
     options: dict[str, Any] = {"ca_file": ca_file, "database": "shop", "server_cpu": "cat  'a  b'"}
     access = access_of(mysql_run(tmp_path, **options), password=PASSWORD, **given)
@@ -174,7 +176,7 @@ def test_resume_uses_stored_target_options_unless_they_are_given_again(tmp_path:
         ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
     ],
 )
-def test_resume_refuses_a_server_whose_version_or_id_differs_from_the_recorded_one(
+def test_option_resume_refuses_a_server_whose_version_or_id_differs_from_the_recorded_one(
     found: dict[str, str], fact: str | None
 ) -> None:
     known = {"version": "17.5", "server id": "1"}
@@ -203,7 +205,7 @@ def complete(folder: Path, **options: Any) -> Path:
     return folder / "run"
 
 
-def test_resume_refuses_a_complete_run_without_a_larger_budget(tmp_path: Path) -> None:
+def test_option_resume_refuses_a_complete_run_without_a_larger_budget(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     line = refused(run)
     assert f"{run} is complete (4 rounds); `costof show {run}` prints its answer" in line

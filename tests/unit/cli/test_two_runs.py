@@ -167,7 +167,7 @@ def test_limit_may_name_a_metric_by_the_label_that_older_versions_used() -> None
         ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "2 of 3 limits are exceeded."),
     ],
 )
-def test_report_begins_with_whether_the_limits_are_kept(limits: list[tuple[str, str]], text: str) -> None:
+def test_report_states_first_whether_the_limits_are_kept(limits: list[tuple[str, str]], text: str) -> None:
     assert fake_result(plan_of(MONGODB, limits=limits), MongodbTruth(), rounds=6).answer[0].text == text
 
 
@@ -249,7 +249,7 @@ def made(folder: Path, runs: Runs, rounds: int = 2) -> list[Path]:
     return [folder / "runs" / name for name in runs]
 
 
-def test_difference_between_lab_and_target_is_reported(tmp_path: Path) -> None:
+def test_comparison_of_a_lab_run_with_a_target_run_names_both_servers(tmp_path: Path) -> None:
     theirs = PLAN.model_copy(update={"target": "mongodb://db.example/"})
     runs = made(tmp_path, {"lab": (PLAN, Truth()), "theirs": (theirs, Truth())})
     (difference,) = differences(*(read_conditions(Ledger.open(run)) for run in runs))
@@ -312,7 +312,7 @@ def test_changes_have_verdicts_even_if_the_versions_of_the_servers_differ(tmp_pa
     ]
 
 
-def test_differences_in_arms_and_in_the_number_of_records_are_reported(tmp_path: Path) -> None:
+def test_comparison_of_runs_reports_different_arms_and_different_numbers_of_records(tmp_path: Path) -> None:
     one = plan_of("redis-tls", "quick", "transport=plain,tls", "records=500")
     other = plan_of("redis-tls", "quick", "transport=plain,tls,stunnel-both", "records=700")
     runs = made(tmp_path, {"one": (one, Truth()), "other": (other, Truth())})
@@ -359,7 +359,7 @@ def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
     return only_history
 
 
-def test_history_marks_a_lasting_rise_as_a_change(run: Core) -> None:
+def test_costof_history_marks_a_lasting_rise_as_a_change(run: Core) -> None:
     noise = np.random.default_rng(1).normal(1.0, 0.01, 20)
     found = series(run, [*(1.10 * noise[:12]), *(1.25 * noise[12:])])
     assert found.steps is not None
@@ -369,7 +369,7 @@ def test_history_marks_a_lasting_rise_as_a_change(run: Core) -> None:
     assert [point.run for point in found.points] == sorted(point.run for point in found.points)
 
 
-def test_history_marks_no_lasting_change_for_an_outlier_or_noise(run: Core) -> None:
+def test_costof_history_marks_no_lasting_change_for_an_outlier_or_noise(run: Core) -> None:
     noise = np.random.default_rng(2).normal(1.0, 0.01, 20)
     noise[9] = 1.05
     assert series(run, [*(1.1 * noise)]).steps == []
@@ -378,7 +378,7 @@ def test_history_marks_no_lasting_change_for_an_outlier_or_noise(run: Core) -> N
     assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None, "too few runs"
 
 
-def test_history_rarely_marks_a_lasting_change_in_constant_costs(run: Core) -> None:
+def test_costof_history_rarely_marks_a_lasting_change_in_constant_costs(run: Core) -> None:
     """The penalty for a step is such that 4 % of series without a change have a step by chance.
 
     Of 60 series, 2.4 are expected to have one. More than 8 have a probability of 0.001.
@@ -394,7 +394,7 @@ def series_of(folder: Path, runs: Runs, *options: object) -> list[dict[str, Any]
     return all_series
 
 
-def test_history_can_be_a_table_or_a_page_or_json(tmp_path: Path) -> None:
+def test_costof_history_can_be_a_table_or_a_page_or_json(tmp_path: Path) -> None:
     truth = Truth({("wire_query", "tls"): 1.3})
     made(tmp_path, {f"run-{number}": (plan_of(MONGODB, seed=number), truth) for number in range(3)})
     (tmp_path / "runs" / "no-run").mkdir()
@@ -407,7 +407,7 @@ def test_history_can_be_a_table_or_a_page_or_json(tmp_path: Path) -> None:
     assert {len(each["points"]) for each in one["histories"]} == {3}
 
 
-def test_history_starts_a_new_series_at_a_server_release_but_not_at_a_patch(tmp_path: Path) -> None:
+def test_costof_history_starts_a_new_series_at_a_server_release_but_not_at_a_patch(tmp_path: Path) -> None:
     versions = ("7.0.14", "8.0.4", "7.0.15", "8.0.4")
     runs = {f"run-{number}": (PLAN, Server(version)) for number, version in enumerate(versions)}
     older, newer = series_of(tmp_path, runs, "--out", tmp_path / "history.html")
@@ -419,7 +419,7 @@ def test_history_starts_a_new_series_at_a_server_release_but_not_at_a_patch(tmp_
     assert page.index("mongod 7.0 (2 runs)") < page.index("mongod 8.0 (2 runs)")
 
 
-def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
+def test_costof_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
     titles = [each["title"] for each in series_of(tmp_path, at_loads())]
     assert titles == [f"{rate} new connections a second, 20 queries each" for rate in (100, 300)]
 
@@ -431,7 +431,7 @@ def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_history_has_a_separate_series_for_each_choice_of_variants_and_each_target(
+def test_costof_history_has_a_separate_series_for_each_choice_of_variants_and_each_target(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})
@@ -440,7 +440,7 @@ def test_history_has_a_separate_series_for_each_choice_of_variants_and_each_targ
     assert title in second["title"]
 
 
-def test_history_keeps_one_series_if_only_password_or_number_of_records_differ(tmp_path: Path) -> None:
+def test_costof_history_keeps_one_series_if_only_password_or_number_of_records_differ(tmp_path: Path) -> None:
     plans = [
         plan_of(MONGODB, "quick", f"records={records}").model_copy(update={"target": url})
         for records, url in ((500, f"mongodb://app:{HIDDEN}@db.example/"), (700, "mongodb://app@db.example/"))
@@ -450,7 +450,7 @@ def test_history_keeps_one_series_if_only_password_or_number_of_records_differ(t
     assert one["changes"] == ["Records loaded: 500 at first and 700 from run-1 on."]
 
 
-def test_history_of_runs_of_several_studies_requires_option_study(tmp_path: Path) -> None:
+def test_costof_history_of_runs_of_several_studies_requires_option_study(tmp_path: Path) -> None:
     made(tmp_path, {study: (plan_of(study), Truth()) for study in (MONGODB, "redis-tls")})
     (tmp_path / "empty").mkdir()
     for folder, options, text in (

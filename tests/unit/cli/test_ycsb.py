@@ -83,7 +83,7 @@ def test_property_file_of_arbitrary_bytes_is_parsed_or_refused_with_one_error(co
 
 
 @given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
-def test_arbitrary_property_values_give_a_job_or_a_one_line_error(properties: dict[str, str]) -> None:
+def test_arbitrary_property_values_are_accepted_or_refused_with_a_one_line_error(properties: dict[str, str]) -> None:
     refused = refusal(lambda: make_job("load", properties))
     assert refused is None or len(str(refused).splitlines()) == 1
 
@@ -102,7 +102,7 @@ def job_for(phase: Phase, *assignments: str) -> Job:
     return make_job(phase, read_properties(["workloada"], assignments, {}))
 
 
-def test_every_property_is_translated_for_the_engine() -> None:
+def test_every_ycsb_property_is_translated_for_the_engine() -> None:
     translations = {
         "recordcount": ("20", "record_count", 20),
         "insertstart": ("2", "insert_start", 2),
@@ -134,7 +134,7 @@ def test_every_property_is_translated_for_the_engine() -> None:
     assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in translations.values()}
 
 
-def test_ycsb_properties_set_the_size_and_rate_of_the_job() -> None:
+def test_ycsb_properties_set_workers_operations_rate_and_duration_of_the_run() -> None:
     job = job_for(
         "run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2"
     )
@@ -220,7 +220,7 @@ def test_unknown_properties_and_properties_without_effect_are_listed_separately(
         ("mongodb", {"mongodb.password": "s3cret"}, "by -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
     ],
 )
-def test_names_that_exist_only_in_go_ycsb_are_refused_with_a_suggestion(
+def test_database_and_property_names_of_go_ycsb_are_refused_with_a_suggestion(
     binding: str, properties: dict[str, str], text: str
 ) -> None:
     with pytest.raises(CostofError) as caught:

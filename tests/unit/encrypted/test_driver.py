@@ -90,7 +90,7 @@ def test_value_that_fills_a_packet_is_decrypted(connection: encrypted.Connection
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
-def test_error_for_changed_data_contains_no_values(name: str, cursor: type[Cursor]) -> None:
+def test_error_for_changed_ciphertext_names_the_column_but_contains_no_values(name: str, cursor: type[Cursor]) -> None:
     case = REFUSED[name]
     connection = opened({"app": case["master_key"]}, case["must_be_encrypted"])
     with pytest.raises(encrypted.EncryptionError) as refused:

@@ -235,7 +235,7 @@ def test_load_generator_that_does_not_suit_the_study_or_its_options_is_rejected(
     assert caught.value.message is error
 
 
-def test_unknown_test_of_a_load_generator_is_refused_with_the_nearest_name() -> None:
+def test_error_for_an_unknown_test_of_a_load_generator_suggests_the_nearest_name() -> None:
     study = load_study("mariadb-durability")
     use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
     changed = study.model_copy(update={"clients": {"sysbench": use}})
@@ -252,7 +252,7 @@ def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     assert caught.value.message is ErrorText.PROGRAM_MISSING
 
 
-def test_only_figures_measured_by_the_engine_are_described_as_on_the_wire() -> None:
+def test_sentence_about_a_figure_ends_with_on_the_wire_only_if_the_engine_measured_it() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

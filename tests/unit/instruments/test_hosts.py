@@ -67,7 +67,7 @@ def answer(nanoseconds: list[int], evidence: dict[str, object] | None = None) ->
 
 
 @given(st.lists(st.lists(st.integers(1, 10**10), max_size=8), min_size=1, max_size=4))
-def test_slice_merged_from_several_hosts_equals_the_slice_of_one_host_with_all_operations(
+def test_results_merged_from_several_hosts_equal_the_result_of_one_host_with_all_operations(
     parts: list[list[int]],
 ) -> None:
     whole, together = answer([*chain(*parts)]), SliceAnswer(**merged_answer([answer(part) for part in parts]))
@@ -94,7 +94,7 @@ def test_errors_and_leftover_processes_of_several_hosts_are_merged_without_dupli
     assert merged_answer([*parts, answer([1])])["evidence"]["left_running"] == ["sleep", "sh", "java"]
 
 
-def test_evidence_of_hosts_with_different_ciphers_is_a_mismatch() -> None:
+def test_evidence_of_hosts_with_different_ciphers_is_reported_as_a_mismatch() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
     assert evidence_mismatch(parts) == (
         "the client hosts connected with different settings: cipher was A and B; use the same versions and settings on "
@@ -138,7 +138,7 @@ def test_host_that_began_too_late_is_reported() -> None:
     assert late([]) is None
 
 
-def test_slice_that_hosts_did_not_measure_at_the_same_time_is_reported() -> None:
+def test_measurement_that_hosts_did_not_carry_out_at_the_same_time_is_reported() -> None:
     # A host stops measuring when the time of the slice is over, or when it has done its share of the operations. An
     # operation that is still running then does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None

@@ -139,7 +139,7 @@ STEM = f"{PROJECT.replace('-', '_')}-{VERSION}"
 METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
 
 
-def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: Path) -> None:
+def test_costof_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: Path) -> None:
     marker = tmp_path / "built"
     # This distribution has no build requirements. Building it would create a marker file.
     files = {
@@ -227,7 +227,7 @@ PACKAGES = {
 }
 
 
-def test_doctor_reports_missing_programs_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costof_doctor_reports_missing_programs_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {name: f"COSTOF_{name.upper().replace('-', '_')}" for name in PACKAGES}
     for variable in variables.values():
         monkeypatch.setenv(variable, "/no/such/program")
@@ -240,7 +240,7 @@ def test_doctor_reports_missing_programs_with_their_packages(monkeypatch: pytest
         assert variables[name] in finding.detail
 
 
-def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costof_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
     monkeypatch.setattr(doctor, "examine", lambda: missing)
     result = CliRunner().invoke(doctor.doctor)
@@ -252,7 +252,7 @@ def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: 
 
 
 @pytest.mark.usefixtures("no_programs")
-def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costof_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
     monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
     monkeypatch.setattr(network, "TUN", Path("/no/such/device"))
@@ -269,7 +269,7 @@ def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.Mon
         (None, "not root: each run creates its hosts in a new user namespace"),
     ],
 )
-def test_doctor_reports_whether_an_ordinary_user_can_create_hosts(
+def test_costof_doctor_reports_whether_an_ordinary_user_can_create_hosts(
     forbidden: str | None, detail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: False)
@@ -280,7 +280,7 @@ def test_doctor_reports_whether_an_ordinary_user_can_create_hosts(
 
 
 @pytest.mark.usefixtures("no_programs")
-def test_doctor_lists_unpacked_programs_and_reports_missing_versions(
+def test_costof_doctor_lists_unpacked_programs_and_reports_missing_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unpacked_from(tmp_path / "none") == {}

@@ -185,7 +185,7 @@ def test_error_for_a_missing_program_names_its_package_or_its_invalid_path(
         find()
 
 
-def test_program_that_fails_is_reported_as_missing(tmp_path: Path) -> None:
+def test_error_for_a_program_that_fails_to_print_its_version_contains_its_output(tmp_path: Path) -> None:
     broken = tmp_path / "mariadbd"
     broken.write_text("#!/bin/sh\necho cannot open shared object >&2\nexit 127\n")
     broken.chmod(0o755)
@@ -228,7 +228,7 @@ def test_addresses_of_servers_are_outside_the_networks_of_all_links(run: int, li
 
 
 @pytest.mark.parametrize(("allocate", "number"), [(served_address, SERVED), (link_addresses, NETWORKS)])
-def test_exhausted_addresses_are_reported(allocate: Callable[[str, int], object], number: int) -> None:
+def test_lab_without_a_free_address_reports_an_error(allocate: Callable[[str, int], object], number: int) -> None:
     with pytest.raises(CostofError, match="room for"):
         allocate("ab12cd", number)
 
@@ -287,7 +287,7 @@ def test_cgroup_quota_and_period_give_the_requested_cpu_share(cores: float) -> N
     assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
 
 
-def test_cgroup_folders_of_version_1_and_of_version_2_are_located(tmp_path: Path) -> None:
+def test_folders_of_cgroup_version_1_and_version_2_are_located(tmp_path: Path) -> None:
     mounts, folder = tmp_path / "mounts", Path("/sys/fs/cgroup/cpu,cpuacct")
     joint = f"cgroup {folder} cgroup rw,cpu,cpuacct 0 0\n"
     mounts.write_text(f"proc /proc proc rw 0 0\n{joint}")

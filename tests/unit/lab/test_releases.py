@@ -100,7 +100,7 @@ def test_release_without_a_file_for_the_version_or_machine_is_reported(
         replace(release, jars={"vax": later}).fetch()
 
 
-def test_local_repository_serves_as_a_mirror(
+def test_release_can_be_fetched_from_a_local_repository(
     release: Release, jar: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "repository" / release.jars[platform.machine()].path
@@ -146,7 +146,9 @@ def test_program_in_a_private_folder_is_copied_so_that_other_users_can_run_it(tm
     assert copy.parent.stat().st_mode & 0o005 == 0o005
 
 
-def test_dry_run_of_fetch_lists_the_artifact_of_each_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_of_costof_fetch_lists_the_artifact_of_each_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     names = sorted(fetchable_releases())
     result = CliRunner().invoke(fetch, [*names, "--dry-run"], catch_exceptions=False)

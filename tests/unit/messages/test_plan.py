@@ -49,7 +49,7 @@ def test_secrets_appear_only_in_messages_to_measuring_processes_and_never_in_err
         assert SECRET not in str(caught.value) + repr(caught.value)
 
 
-def test_records_of_the_ledger_contain_no_secrets(tmp_path: Path) -> None:
+def test_raw_results_of_a_run_contain_no_secrets(tmp_path: Path) -> None:
     record = EnvironmentRecord(started="now", facts={"service": MYSQL, "password": SecretStr(SECRET)})
     Ledger(tmp_path).append(record)
     assert SECRET not in (tmp_path / "slices.jsonl").read_text() + repr(record)

@@ -39,7 +39,9 @@ def test_audit_log_that_contradicts_the_statements_of_a_load_generator_is_a_mism
     assert found == (expected and f"the audit log got {expected}")
 
 
-def test_missing_pgaudit_is_reported_with_its_debian_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pgaudit_extension_is_reported_with_its_debian_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COSTOF_PGAUDIT", str(tmp_path / "no.so"))
     with pytest.raises(CostofError, match=r"needs pgaudit .*apt-get install postgresql-15-pgaudit"):
         find_pgaudit(tmp_path / "15" / "bin" / "postgres")

@@ -72,7 +72,7 @@ def test_password_without_percent_encoding_is_kept_unchanged_or_refused(parse: A
 
 
 @pytest.mark.parametrize("password", HARD)
-def test_http_url_with_a_login_is_refused_without_showing_it(password: str) -> None:
+def test_http_url_with_credentials_is_refused_without_showing_them(password: str) -> None:
     study = load_study("http-tls-termination")
     target, plain = f"https://shop:{password}@h/", f"http://shop:{password}@h/"
     for refuses, expected in (
@@ -108,7 +108,7 @@ AZURE = "mongodb://acc:S3cret==@acc.mongo.cosmos.azure.com:10255/?ssl=true&repli
 
 
 @pytest.mark.parametrize("options", ["&appName=@acc@", "&appName=@acc@&maxIdleTimeMS=120000", "&appName=a@"])
-def test_at_sign_in_a_url_option_does_not_end_the_login(options: str) -> None:
+def test_at_sign_in_a_url_option_is_not_parsed_as_the_end_of_the_credentials(options: str) -> None:
     url = mongodb(AZURE + options)
     assert url.addresses == ["acc.mongo.cosmos.azure.com:10255"]
     assert (url.username, url.password) == ("acc", SecretStr("S3cret=="))
@@ -215,7 +215,7 @@ def test_first_error_of_each_mongodb_address_is_reported_if_all_addresses_fail()
         listener.wait()
 
 
-def test_one_mongodb_address_that_answers_is_enough() -> None:
+def test_connecting_to_mongodb_succeeds_if_one_of_several_addresses_answers() -> None:
     listener = FirstHeartbeatListener(addresses=2)
     fail(listener, HERE, "Connection refused")
     listener.succeeded(ServerHeartbeatSucceededEvent(0.0, None, THERE))
@@ -239,7 +239,7 @@ def test_ownership_marker_with_invalid_table_names_or_unknown_fields_is_rejected
     assert read_marker({**content, "tables": [], "more": 1}) is None
 
 
-def test_command_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> None:
+def test_costof_clean_refuses_a_url_with_an_unknown_scheme(tmp_path: Path) -> None:
     done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
     assert done.status == EXIT_USAGE
     assert "S3cret" not in done.err

@@ -57,9 +57,7 @@ def test_missing_encryption_plugin_is_reported_with_its_package(
         find_plugin(tmp_path)
 
 
-def test_file_system_in_user_space_without_its_device_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_fuse_device_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_system, "DEVICE", tmp_path / "fuse")
     place = SimpleNamespace(lab=Lab())
     server: Any = SimpleNamespace(place=place, name="postgres", folder=tmp_path, data=tmp_path / "data")

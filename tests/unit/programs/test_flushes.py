@@ -24,7 +24,7 @@ COMMITS, COMMIT_MS = 1000, 0.5
         (32, 64, False, "64 times for 1,000 commits that need no flush"),
     ],
 )
-def test_number_of_flushes_that_contradicts_the_configuration_is_a_mismatch(
+def test_number_of_flushes_that_contradicts_the_configuration_is_reported_as_a_mismatch(
     workers: int, flushes: int, flushes_commits: bool, expected: str | None
 ) -> None:
     phases = {"operation": phase_of(COMMIT_MS, COMMITS)}
@@ -45,11 +45,11 @@ def test_number_of_flushes_must_fit_the_number_of_commits_that_a_load_generator_
         assert (found is None) == (mismatch is None)
 
 
-def test_slice_in_which_the_server_appended_no_log_needs_no_flush() -> None:
+def test_measurement_without_writes_to_the_log_of_the_server_needs_no_flush() -> None:
     measured = Slice(COMMITS, 1.0, {"operation": phase_of(COMMIT_MS, COMMITS)}, {}, {})
     assert flush_mismatch({FLUSHES: 0.0, LOG_BYTES: 120.0}, answer_of(measured, "query", "arm"), True) is None
 
 
-def test_flushes_in_the_background_of_a_short_slice_are_no_mismatch() -> None:
+def test_flushes_in_the_background_of_a_short_measurement_are_no_mismatch() -> None:
     measured = Slice(2, 0.001, {"operation": phase_of(COMMIT_MS, 2)}, {}, {})
     assert flush_mismatch({FLUSHES: 3.0, LOG_BYTES: 600.0}, answer_of(measured, "commit", "arm"), False) is None

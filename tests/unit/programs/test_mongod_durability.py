@@ -45,7 +45,7 @@ def counted(flushes: int = 3, **more: float) -> dict[str, float]:
         (settings("majority"), {}, False, None),
     ],
 )
-def test_inserts_that_did_not_wait_as_their_write_concern_requires_are_a_mismatch(
+def test_inserts_that_did_not_wait_as_their_write_concern_requires_are_reported_as_a_mismatch(
     client: MongodbSettings, increases: dict[str, float], shared: bool, expected: str | None
 ) -> None:
     phases = {"operation": phase_of(0.5, INSERTS), "insert": phase_of(0.5, INSERTS)}
@@ -55,7 +55,7 @@ def test_inserts_that_did_not_wait_as_their_write_concern_requires_are_a_mismatc
     assert (expected or "") in (mismatch or "")
 
 
-def test_slice_without_inserts_is_accepted_for_every_write_concern() -> None:
+def test_measurement_without_inserts_is_accepted_for_every_write_concern() -> None:
     answer = answer_of(Slice(INSERTS, 1.0, {"operation": phase_of(0.5, INSERTS)}, {}, {}), "query", "arm")
     assert settings("majority").mismatch(counted(inserts_majority=0, **{WAITS: 0}), answer, shared=False) is None
 

@@ -90,7 +90,7 @@ def test_report_of_a_run_with_a_fixed_number_of_rounds_names_no_budget() -> None
     assert not [words for words in ("end of its budget", "--budget") if words in text]
 
 
-def test_report_names_the_slices_that_were_shortened(tmp_path: Path) -> None:
+def test_report_names_the_measurements_that_were_shortened(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", LAN, TransportTruth(), rounds=3)
     ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
     result = analyse(ledger)
@@ -146,7 +146,7 @@ def truth_of(arm: str) -> http.TrueCost:
     return HttpTruth().true_cost(HTTP_PLAN.arm(arm))
 
 
-def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
+def test_rate_of_a_measurement_is_operations_divided_by_time() -> None:
     rate = value_of(balanced(), "wire.requests_per_second", "balancer")
     assert near(rate.mean, truth_of("balancer").per_second)
     assert rate.operations == ROUNDS * http.OPERATIONS
@@ -279,7 +279,7 @@ def encryption_of(arm: str) -> encryption.TrueCost:
     return EncryptionTruth().true_cost(TPCC_PLAN.arm(arm))
 
 
-def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result) -> None:
+def test_rates_and_bytes_and_cpu_time_of_encryption_match_the_simulation(encrypted: Result) -> None:
     for arm in ("0", "direct", "20", "100"):
         true = {metric: encryption_of(arm).cpu_ms[role] for metric, role in CPU.items()}
         # One of 200 operations is a New-Order that is rolled back, which does not count as a transaction.
@@ -384,7 +384,7 @@ def test_report_names_arms_that_have_the_same_replication_tree_as_the_control() 
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
 
 
-def test_slice_with_a_changed_replication_tree_is_discarded_and_counted() -> None:
+def test_measurement_with_a_changed_replication_tree_is_discarded_and_counted() -> None:
     discarded = {tree.arm: tree.discarded for tree in replicated().sections.sync_tree if tree.discarded}
     assert discarded == {"chain@nodes-7": 1}
     effect = effect_of(replicated(), "wire.operations_per_second", "chain@nodes-7")
@@ -392,7 +392,7 @@ def test_slice_with_a_changed_replication_tree_is_discarded_and_counted() -> Non
     assert any(replication.CHANGED in warning for warning in replicated().warnings)
 
 
-def test_figures_reported_by_the_servers_are_metrics() -> None:
+def test_figures_that_the_servers_report_become_metrics() -> None:
     hops = value_of(replicated(), "server.hops_to_majority", "chain@nodes-7")
     assert (hops.mean.value, hops.percentiles["max"]) == (3.0, 3.0)
     evidence = next(arm for arm in replicated().arms if arm.name == "chain").evidence

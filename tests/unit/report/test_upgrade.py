@@ -155,7 +155,7 @@ def test_summary_explains_faster_connections_after_an_upgrade_by_a_saved_round_t
     )
 
 
-def test_failed_check_of_one_version_makes_the_figures_of_the_upgrade_less_sure(result: Result) -> None:
+def test_failed_check_of_one_version_affects_the_figures_of_the_upgrade(result: Result) -> None:
     figures = result.summary.figures
     failed = Check(
         passed=False, label="load", doubt="it was the limit", metrics=[QUERY], arms=["tls@server_version-18"]
@@ -184,7 +184,7 @@ def test_run_with_a_single_server_version_compares_no_versions() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
 
 
-def test_run_without_a_protected_arm_has_a_question_only_if_it_compares_two_versions() -> None:
+def test_run_without_a_protected_arm_compares_controls_only_if_it_has_two_server_versions() -> None:
     for versions, compares in ((f"{OLD},{NEW}", True), (NEW, False)):
         plan = plan_of("postgres-tls", "quick", f"server_version={versions}", "transport=plain", "distance=lan,us-us")
         assert (plan.protected, plan.compares_controls) == ([], compares)

@@ -101,7 +101,7 @@ def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, pl
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_discarding_a_ledger_without_slices_removes_its_folder(ledger: Ledger) -> None:
+def test_discarding_a_ledger_without_measurements_removes_its_folder(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.discard()
     assert not ledger.folder.exists()

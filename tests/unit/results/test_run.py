@@ -211,7 +211,9 @@ def at_load(folder: Path, rounds_without: int) -> Result:
 
 
 @pytest.mark.parametrize("rounds_without", [0, 6])
-def test_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(tmp_path: Path, rounds_without: int) -> None:
+def test_number_of_cores_that_a_server_uses_is_computed_only_from_rounds_with_a_cpu_reading(
+    tmp_path: Path, rounds_without: int
+) -> None:
     cores = {each.who: each for each in at_load(tmp_path, rounds_without).sections.load.cores}
     # Expected are 300 connections a second, which take 0.61 ms and 1.86 ms of CPU time on the servers.
     assert cores["servers"].without.value == pytest.approx(0.183, rel=0.05)
@@ -219,7 +221,7 @@ def test_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(tmp_path:
     assert (cores["servers"].used.rounds, cores["client"].used.rounds) == (ROUNDS - rounds_without, ROUNDS)
 
 
-def test_server_cores_are_unknown_if_only_one_round_has_a_cpu_reading(tmp_path: Path) -> None:
+def test_number_of_cores_that_a_server_uses_is_unknown_with_only_one_cpu_reading(tmp_path: Path) -> None:
     result = at_load(tmp_path, ROUNDS - 1)
     assert {each.who for each in result.sections.load.cores} == {"client"}
     assert "the servers' CPU time is unknown" in " ".join(sentence.text for sentence in result.answer)
@@ -286,7 +288,7 @@ def test_interval_computed_over_rounds_is_too_narrow_for_a_run_with_restarts() -
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_means_of_a_server_start_use_only_rounds_measured_on_both_arms() -> None:
+def test_mean_of_the_rounds_after_a_server_start_uses_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)
@@ -466,7 +468,7 @@ def test_equal_failure_rates_are_reported_without_a_difference() -> None:
     assert "percentage points" not in text
 
 
-def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
+def test_measurements_without_any_success_do_not_stop_the_analysis() -> None:
     """Regression: such a slice raised an exception in the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
     assert "failed with TLS" in warnings(result)
@@ -481,7 +483,7 @@ def test_control_that_always_fails_gives_no_effects() -> None:
     assert "100 % of operations failed with" in warnings(result)
 
 
-def test_run_without_failures_has_no_failures_section() -> None:
+def test_report_of_a_run_without_failed_operations_has_no_section_about_failures() -> None:
     result = misleading(Truth())
     assert (result.failures, result.sections.intermittent) == ([], None)
     assert "Failures" not in render_markdown(result)
@@ -501,7 +503,7 @@ def test_intermittent_cost_is_reported_and_never_called_no_cost() -> None:
     assert "has an intermittent cost" in warnings(result)
 
 
-def test_longer_tail_is_reported_even_if_the_means_are_equal() -> None:
+def test_longer_tail_of_latencies_is_reported_even_if_the_means_are_equal() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     tails = result.sections.tails
     of_query = {each.percentile: each for each in tails.percentiles if (each.metric, each.arm) == (QUERY, "tls")}
@@ -522,7 +524,7 @@ def curve_sentence(result: Result) -> str:
     return text
 
 
-def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_curve() -> None:
+def test_cost_that_affects_few_operations_appears_only_at_high_percentiles_of_the_curve() -> None:
     result = misleading(FewPay(), rounds=30)
     (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
     at = {point.percentile: point for point in curve.points}
@@ -548,7 +550,9 @@ def test_cost_that_few_operations_pay_appears_only_at_high_percentiles_of_the_cu
         (LONG_TAIL, "at p99.3: no single cost fits all operations"),
     ],
 )
-def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+def test_sentence_about_a_percentile_curve_says_whether_all_operations_have_the_same_cost(
+    truth: Truth, text: str
+) -> None:
     assert text in curve_sentence(misleading(truth, rounds=30))
 
 
@@ -560,7 +564,7 @@ def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() ->
     ) in spaced(text)
 
 
-def test_report_states_the_share_of_operations_that_a_protection_slows_most() -> None:
+def test_report_states_the_share_of_operations_that_a_protection_slows_far_more_than_others() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     assert result.sections.intermittent.outlying_slices == []
     (slow,) = result.sections.intermittent.slow_operations

@@ -38,7 +38,7 @@ def test_warm_up_of_a_load_sweep_estimates_the_capacity_of_each_arm_for_the_firs
         assert abs(math.log(rate.per_second / capacity)) <= math.log(CLOSE) + 0.07
 
 
-def test_repeated_round_of_a_load_sweep_replaces_the_slices_of_its_first_attempt() -> None:
+def test_repeated_round_of_a_load_sweep_replaces_the_measurements_of_its_first_attempt() -> None:
     search = rates()
     for number in (0, 1, 1):
         for key, rate in search.round(number, keys(search), 2.0):
@@ -48,7 +48,7 @@ def test_repeated_round_of_a_load_sweep_replaces_the_slices_of_its_first_attempt
     assert [each.round for each in search.samples.observations["tls"]] == [0, 0, 0, 1, 1, 1]
 
 
-def test_warm_up_of_a_load_sweep_ends_even_if_no_slice_has_a_result() -> None:
+def test_warm_up_of_a_load_sweep_ends_even_if_no_measurement_has_a_result() -> None:
     search = rates()
     measured = [key.arm for key, _ in search.round(-1, keys(search), 2.0)]
     # The warm-up halves the range from 100 to 3,000 a second six times for each arm. Then it is narrower than 10 %.

@@ -72,7 +72,7 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (TLS, EVIDENCE, Counters(50, {"TLS": 49}), "49"),
     ],
 )
-def test_evidence_that_contradicts_the_settings_of_the_arm_is_a_mismatch(
+def test_evidence_that_contradicts_the_settings_of_the_arm_is_reported_as_a_mismatch(
     settings: ArmSettings, evidence: dict[str, Any], counters: Counters, message: str | None
 ) -> None:
     reason = mismatch(settings, "wire", answer(**evidence), counters)
@@ -93,7 +93,7 @@ def test_server_may_count_several_connections_for_each_client_of_an_application_
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_cipher_suite_that_differs_from_the_suite_of_the_arm_is_a_mismatch(
+def test_cipher_suite_that_differs_from_the_suite_of_the_arm_is_reported_as_a_mismatch(
     suite: str, protocol: str, cipher: str, message: str | None
 ) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
@@ -121,7 +121,7 @@ def test_server_may_count_one_connection_less_per_worker_than_the_client(
     assert (mismatch(TLS, "wire", cut_off, increase(connections, v3=connections), workers=workers) is None) == passes
 
 
-def test_slice_without_operations_needs_no_evidence_of_tls() -> None:
+def test_measurement_without_operations_needs_no_evidence_of_tls() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), increase(0)) is None
 
 

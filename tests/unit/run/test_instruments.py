@@ -129,7 +129,7 @@ def test_plan_for_the_engine_has_a_different_seed_for_each_start_of_the_servers(
 @pytest.mark.parametrize(
     ("study", "operations"), [("mysql-column-encryption", tpcc.load_operations(1)), ("mysql-transport", 10_000)]
 )
-def test_run_loads_all_data_and_fails_if_the_load_has_errors(
+def test_run_loads_all_data_of_the_study_and_fails_if_loading_has_errors(
     study: str, operations: int, tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     plan = plan_of(study)

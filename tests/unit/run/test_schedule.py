@@ -101,7 +101,7 @@ def test_control_and_its_copy_are_measured_in_random_but_balanced_order() -> Non
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_all_protections_have_equally_many_repeated_slices_in_a_row(workloads: int) -> None:
+def test_every_protection_is_equally_often_measured_twice_in_a_row(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -230,7 +230,7 @@ def test_each_interim_analysis_is_due_once_and_spends_its_error_rate() -> None:
 
 
 @pytest.mark.parametrize("options", [QUICK(rounds="4"), QUICK(precision="2%")])
-def test_run_with_a_fixed_number_of_rounds_or_a_precision_has_no_interim_analyses(options: Options) -> None:
+def test_run_with_a_fixed_number_of_rounds_or_requested_precision_has_no_interim_analyses(options: Options) -> None:
     assert Looks(resolve(STUDY, options)).due(1000, 1e6) is None
 
 
@@ -260,7 +260,7 @@ def warm_up(
     return slices
 
 
-def test_slice_is_shortened_until_start_up_takes_a_tenth_of_its_time() -> None:
+def test_measurement_is_shortened_until_a_tenth_of_its_time_is_start_up() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -270,7 +270,7 @@ def test_slice_is_shortened_until_start_up_takes_a_tenth_of_its_time() -> None:
     assert choose_sizes(PLAN, mixed)["wire_query"] == chosen
 
 
-def test_slice_is_longer_if_its_operations_vary_more() -> None:
+def test_measurement_is_longer_if_the_durations_of_its_operations_vary_more() -> None:
     """Short slices bias the effect, because the logarithm of a noisy mean is too low on average.
 
     The bias is half the relative variance of the mean. Slices must be long enough to keep it below 0.5 %.
@@ -285,7 +285,7 @@ def test_slice_is_longer_if_its_operations_vary_more() -> None:
     assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
-def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> None:
+def test_measurement_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
     chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}
@@ -294,7 +294,7 @@ def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> 
     assert chosen["query_1"] == plan.slices["query_1"], "there is no near client"
 
 
-def test_shortened_slice_that_measures_a_rate_has_a_hundred_operations_per_worker() -> None:
+def test_shortened_measurement_of_a_rate_has_a_hundred_operations_per_worker() -> None:
     plan = plan_of("mysql-column-encryption")
     planned = round(plan.slices["transactions"].seconds / 0.005 * plan.workers("transactions", plan.arms[0]))
     chosen = choose_sizes(plan, warm_up(plan, 5.0, operations=planned))
@@ -311,18 +311,18 @@ def test_shortened_slice_that_measures_a_rate_has_a_hundred_operations_per_worke
         (resolve(STUDY, Options("published")), 1.0, 0.05),
     ],
 )
-def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_rounds_is_fixed(
+def test_measurements_are_not_shortened_if_they_are_noisy_or_the_number_of_rounds_is_fixed(
     plan: Plan, operation_ms: float, spread: float
 ) -> None:
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
-def test_slice_of_a_burst_is_not_shortened_to_fit_the_budget() -> None:
+def test_measurement_of_a_burst_of_connections_is_not_shortened_to_fit_the_budget() -> None:
     plan = plan_of("http-tls-termination")
     assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 
 
-def test_slices_are_shortened_only_until_the_maximum_number_of_rounds_fits_the_budget() -> None:
+def test_measurements_are_shortened_only_until_the_maximum_number_of_rounds_fits_the_budget() -> None:
     few, slices = PLAN.model_copy(update={"most_rounds": PLAN.fewest_rounds + 1}), warm_up(PLAN, 1.0)
     whole_round = sum(each.seconds + each.start_up_seconds for each in slices)
     share = choose_sizes(few, slices)["wire_query"].seconds / PLAN.slices["wire_query"].seconds
@@ -330,7 +330,7 @@ def test_slices_are_shortened_only_until_the_maximum_number_of_rounds_fits_the_b
     assert share * whole_round * few.most_rounds == pytest.approx(few.budget_seconds)
 
 
-def test_arm_without_operations_does_not_affect_sizes_of_slices() -> None:
+def test_arm_without_operations_does_not_affect_sizes_of_measurements() -> None:
     silent = MeasuredSlice(
         SliceKey("wire_query", "tls"), answer_of(Slice(0, 1.0, {}, {}, {}), "wire_query", "tls"), START_UP_SECONDS
     )
@@ -339,12 +339,12 @@ def test_arm_without_operations_does_not_affect_sizes_of_slices() -> None:
     assert choose_sizes(PLAN, []) == PLAN.slices
 
 
-def test_shortened_slice_has_at_least_one_operation() -> None:
+def test_shortened_measurement_has_at_least_one_operation() -> None:
     shortened = SliceSize(operations=3, seconds=3.0, workers=5).times(0.01)
     assert shortened == SliceSize(operations=1, seconds=0.03, workers=5)
 
 
-def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_operations() -> None:
+def test_measurements_on_several_hosts_end_after_a_time_and_not_after_a_number_of_operations() -> None:
     """All slices last as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
@@ -379,7 +379,7 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_warning_of_a_busy_machine_requires_that_its_cpu_is_in_use_now() -> None:
+def test_high_load_average_is_reported_only_if_the_cpu_is_in_use_now() -> None:
     (warning,) = busy_warnings(7.8, 1, spin)
     assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
     assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"

@@ -28,7 +28,9 @@ CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 @pytest.mark.parametrize(("share", "level"), SHARES.items())
-def test_each_encrypted_share_lists_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
+def test_each_share_of_encrypted_columns_contains_its_percentage_of_the_existing_columns(
+    share: int, level: str
+) -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
     assert len(encrypted_columns(level)) == round(share / 100 * len(COLUMNS))
     named = [column for group in column_groups(level) for column in group.columns]
@@ -68,7 +70,7 @@ def test_gateway_rules_match_the_encrypted_share_of_columns_and_the_accounts() -
     assert {(each["table"], each["column"]) for each in rules["columns"]} == set(encrypted_columns(level))
 
 
-def test_gateway_rules_without_encryption_have_only_accounts() -> None:
+def test_gateway_rules_of_an_arm_without_encryption_list_accounts_and_no_columns() -> None:
     rules = tomllib.loads(rules_text(None, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
     assert not {"columns", "check", "statements"} & set(rules)
     assert rules["accounts"] == [{"name": "a", "role": "opaque"}]
@@ -140,7 +142,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
         ),
     ],
 )
-def test_row_sample_with_unexpected_or_missing_plaintext_is_a_mismatch(
+def test_rows_with_unexpected_or_missing_plaintext_are_reported_as_a_mismatch(
     stored: Rows, rows: Rows, more: bytes, encrypted: set[tuple[str, str]], mismatch: str | None
 ) -> None:
     assert compare(stored, rows, joined(rows) + more, encrypted).mismatch == mismatch
@@ -170,7 +172,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (CONTROL, 1, 0, 0, "the gateway encrypted 1 values and the driver decrypted 0 without a rule"),
     ],
 )
-def test_different_counts_of_encrypted_and_decrypted_values_are_a_mismatch(
+def test_different_counts_of_encrypted_and_decrypted_values_are_reported_as_a_mismatch(
     rules: Rules, encrypted: int, decrypted: int, unread: int, message: str | None
 ) -> None:
     assert values_mismatch(rules, encrypted, decrypted, 10, unread) == message

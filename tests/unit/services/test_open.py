@@ -119,7 +119,7 @@ def test_error_for_a_lab_pooler_in_front_of_a_target_suggests_other_settings() -
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_settings_that_a_users_server_does_not_support_are_left_out_of_the_plan(
+def test_factor_levels_that_a_users_server_does_not_support_are_not_planned(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
@@ -194,7 +194,7 @@ def test_nginx_is_accepted_with_a_built_in_or_a_separate_stream_module(
         (Route(True, False, False, None), "", "plain"),
     ],
 )
-def test_evidence_that_contradicts_the_route_of_the_arm_is_a_mismatch(
+def test_evidence_of_tls_on_other_connections_than_the_arm_requires_is_reported_as_a_mismatch(
     route: Route, at_balancer: str, to_origin: str
 ) -> None:
     assert route_mismatch(route, at_balancer, to_origin) is None

@@ -41,7 +41,7 @@ def test_replication_tree_of_each_shape_reaches_every_member_from_the_primary(sh
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_replication_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
+def test_replication_tree_fills_each_level_up_to_its_width_before_the_next_level(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]
@@ -114,7 +114,7 @@ def test_unhealthy_replica_set_is_reported_with_the_name_of_the_member(reading: 
     assert reading.fault("primary") == fault
 
 
-def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
+def test_changed_or_wrong_replication_tree_is_reported_as_a_mismatch() -> None:
     expected, other = expected_tree("chain", NAMES), chain(hidden=member("primary"))
     assert tree_mismatch(expected, chain(), chain()) is None
     assert tree_mismatch(None, other, other) is None
@@ -122,7 +122,7 @@ def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     assert "the sync tree was" in (tree_mismatch(expected, other, other) or "")
 
 
-def test_oplog_bytes_count_what_members_fetched_from_the_primary_during_the_slice() -> None:
+def test_oplog_bytes_count_what_members_fetched_from_the_primary_during_the_measurement() -> None:
     figures = replication_figures(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
     assert (figures["oplog_bytes_sent"], figures["hops_to_majority"]) == (100.0, 1.0)
     assert figures["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)

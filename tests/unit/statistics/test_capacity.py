@@ -88,7 +88,7 @@ def test_capacity_fitted_to_percentiles_is_overestimated_by_less_than_5_percent(
     assert CAPACITY < found < 1.05 * CAPACITY
 
 
-def test_capacity_treats_all_percentiles_beyond_five_times_the_limit_equally() -> None:
+def test_estimated_capacity_is_equal_for_all_latencies_beyond_five_times_the_limit() -> None:
     def observed(most: float) -> list[Observation]:
         ratios = {90.0: 0.5, 100.0: 1.0, 110.0: most}
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]
@@ -96,7 +96,7 @@ def test_capacity_treats_all_percentiles_beyond_five_times_the_limit_equally() -
     assert crossing(observed(5.0), SHARE, 100.0) == crossing(observed(math.inf), SHARE, 100.0)
 
 
-def test_capacity_is_estimated_in_every_round_even_if_few_slices_have_late_operations() -> None:
+def test_capacity_is_estimated_in_every_round_even_if_few_measurements_have_late_operations() -> None:
     # These figures are from a real run. Nearly all late operations came in three of its slices, and two of these slices
     # had low rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}

@@ -56,7 +56,7 @@ def analyse(runs: Iterable[list[list[float]]], comparisons: int) -> list[Intermi
     ("rounds", "noise", "least"),
     [pytest.param(60, 0.05, 0.8, marks=slow), (60, 0.14, 0.7), pytest.param(120, 0.14, 0.95, marks=slow)],
 )
-def test_stalls_in_one_slice_of_ten_are_detected(rounds: int, noise: float, least: float) -> None:
+def test_stalls_in_one_measurement_of_ten_are_detected(rounds: int, noise: float, least: float) -> None:
     chance = np.random.default_rng(rounds)
     found = analyse((stalling_run(chance, rounds, arm_share=0.1, noise=noise) for _ in range(RUNS)), comparisons=2)
     assert sum(each is not None for each in found) / RUNS >= least
@@ -91,7 +91,7 @@ def test_cost_in_every_round_is_not_reported_as_intermittent() -> None:
     assert intermittent([each + 1.0 for each in arm], control, replicate, comparisons=1, seed=1) is None
 
 
-def test_single_outlying_slice_is_not_reported_as_an_intermittent_cost() -> None:
+def test_single_outlying_measurement_is_not_reported_as_an_intermittent_cost() -> None:
     quiet = [0.01, -0.01, 0.02, -0.02, 0.0] * 4
     assert intermittent([*quiet[:-1], 1.0], quiet, quiet, comparisons=1, seed=1) is None
     assert intermittent([0.1], [0.1], [0.1], comparisons=1, seed=1) is None
@@ -149,7 +149,7 @@ def test_cost_that_all_operations_share_is_not_reported_as_slow_operations(add_c
     assert sum(simulate(chance, add_cost) is not None for _ in range(SLOW_RUNS)) / SLOW_RUNS <= 0.05
 
 
-def test_slices_with_too_few_operations_are_ignored_in_the_search_for_slow_operations() -> None:
+def test_measurements_with_too_few_operations_are_ignored_in_the_search_for_slow_operations() -> None:
     steady, slow = np.ones((40, FEWEST_OPERATIONS - 1)), np.ones((40, FEWEST_OPERATIONS - 1))
     slow[:, :4] = 3.0
     assert slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1, units=Units()) is None
@@ -190,7 +190,9 @@ def carry_over_run(
     ("arms", "drop"),
     [(2, 0.2), *(pytest.param(*each, marks=slow) for each in [(2, 0.0), (5, 0.0), (5, 0.2)])],
 )
-def test_effect_of_the_previous_arm_is_estimated_despite_effects_of_rounds_and_arms(arms: int, drop: float) -> None:
+def test_effect_of_the_previous_arm_is_estimated_despite_differences_between_rounds_and_arms(
+    arms: int, drop: float
+) -> None:
     runs, held = 60, 0
     for seed in range(runs):
         found = carry_over(*carry_over_run(arms, 0.4, seed, drop))

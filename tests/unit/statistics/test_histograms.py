@@ -92,7 +92,7 @@ def test_bootstrapped_percentiles_equal_the_percentiles_of_the_merged_histogram(
     assert found.measured.tolist() == merged([encoded(nanoseconds)]).at_percentiles(PERCENTILES)
 
 
-def test_histogram_with_another_number_of_digits_is_refused() -> None:
+def test_histogram_with_another_number_of_significant_digits_is_refused() -> None:
     text: bytes = library_histogram([], digits=2).encode()
     with pytest.raises(ValueError, match="2 digits"):
         merged([text.decode()])

@@ -145,7 +145,7 @@ def test_smallest_detectable_cost_of_a_longer_run_is_detected_as_often_as_stated
     assert 0.85 < sum(each is Verdict.COSTS for each in found) / RUNS < 0.95
 
 
-def test_rate_and_its_inverse_latency_are_equally_rarely_called_noise() -> None:
+def test_equal_changes_of_a_rate_and_of_its_inverse_latency_are_both_beyond_the_noise() -> None:
     """A latency seven times as long is the same change as a rate lowered by 86 %.
 
     Regression: with identical copies that differ by 350 %, the change of the rate was called noise, but not that of the
@@ -155,7 +155,7 @@ def test_rate_and_its_inverse_latency_are_equally_rarely_called_noise() -> None:
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 
 
-def test_effect_is_unresolved_if_two_identical_arms_differ_by_more() -> None:
+def test_effect_is_unresolved_if_two_identical_arms_differ_by_more_than_the_effect() -> None:
     """The ratio of an effect may exceed the ratio between identical copies, although its difference does not.
 
     This happens if a few rounds are slow.

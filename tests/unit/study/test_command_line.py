@@ -24,7 +24,7 @@ from tests.support.small_plans import plan_of
         ("http-tls-termination", ["resumption=on"]),
     ],
 )
-def test_printed_command_line_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> None:
+def test_printed_command_line_selects_the_same_arms_as_the_run(study: str, settings: list[str]) -> None:
     plan = plan_of(study, "quick", *settings, seed=7)
     words = shlex.split(command_line(plan, 12))
     assert words[:5] == ["costof", "run", study, "--profile", "quick"]

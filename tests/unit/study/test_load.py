@@ -106,7 +106,7 @@ def test_every_study_of_new_connections_supports_a_load_of_arriving_clients(stud
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_factor_levels_also_set_the_options_of_a_workload_on_pooled_connections() -> None:
+def test_factor_levels_set_workload_options_even_if_a_load_uses_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -168,7 +168,7 @@ def test_option_queries_per_connection_removes_the_factor_that_it_replaces() -> 
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000
 
 
-def test_study_omits_metrics_of_queries_that_its_connections_never_send() -> None:
+def test_metrics_are_left_out_for_queries_that_the_connections_of_a_load_never_send() -> None:
     one, none = arriving("redis-tls", queries=None), arriving("redis-tls", queries="0")
     assert {FIRST_QUERY, QUERY} & one.study.metrics.keys() == {FIRST_QUERY}
     assert not {FIRST_QUERY, QUERY} & none.study.metrics.keys()
@@ -176,7 +176,7 @@ def test_study_omits_metrics_of_queries_that_its_connections_never_send() -> Non
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_bounds(
+def test_measurement_lasts_twice_as_long_as_a_connection_but_between_2_and_30_seconds(
     lasts_seconds: float, seconds: float
 ) -> None:
     plan = arriving("redis-tls", "5000/s")
@@ -187,7 +187,7 @@ def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_bounds(
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
+def test_measurement_at_a_low_rate_is_longer_than_at_a_high_rate() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")

@@ -62,7 +62,9 @@ def test_study_is_loaded_from_a_file(tmp_path: Path) -> None:
         ('transprot = ["tls"]', "names the unknown factor 'transprot'"),
     ],
 )
-def test_study_condition_with_an_unknown_level_or_factor_is_refused(when: str, detail: str, tmp_path: Path) -> None:
+def test_condition_in_a_study_file_on_an_unknown_factor_or_level_is_refused(
+    when: str, detail: str, tmp_path: Path
+) -> None:
     text = resources.files("costof.studies").joinpath(f"{TRANSPORT}.toml").read_text()
     old = next(line for line in text.splitlines() if line.startswith("when = {"))
     with pytest.raises(CostofError, match=detail):
@@ -81,7 +83,7 @@ def test_settings_of_an_arm_combine_what_each_of_its_factor_levels_requires() ->
     assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
 
 
-def test_arms_are_the_valid_combinations_of_levels() -> None:
+def test_arms_are_the_valid_combinations_of_factor_levels() -> None:
     plan = plan_of(MONGODB, "default", "key=rsa-2048,ecdsa-p256", "tls_version=1.2,1.3")
     pairs = [f"tls-{version}-{key}" for version in ("1.2", "1.3") for key in ("rsa-2048", "ecdsa-p256")]
     assert names(plan) == ["plain", "plain-copy", *pairs]
@@ -104,7 +106,7 @@ def test_label_of_an_arm_names_the_settings_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_users_server_keeps_its_certificate_key() -> None:
+def test_certificate_key_is_not_varied_on_a_users_server() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -160,7 +162,7 @@ def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> 
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 
-def test_server_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
+def test_time_budget_is_divided_among_server_starts_but_a_fixed_number_of_rounds_is_not() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
@@ -224,7 +226,7 @@ def test_version_of_the_server_may_be_a_folder_with_the_users_own_build() -> Non
     assert caught.value.message is ErrorText.UNKNOWN_LEVEL
 
 
-def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() -> None:
+def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_factor() -> None:
     plan = plan_of(HTTP, "default")
     base = plan.arm("balancer").levels
     for name, change in (
@@ -245,7 +247,7 @@ def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() ->
 
 
 @pytest.mark.parametrize(("target", "workers"), [(None, [4, 20]), ("https://h/", [1, 1])])
-def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
+def test_workloads_that_time_single_operations_have_one_worker_on_a_users_server(
     target: str | None, workers: list[int]
 ) -> None:
     workloads = plan_of(HTTP, "default", target=target).study.workloads
@@ -262,7 +264,7 @@ def test_workloads_of_single_operations_have_one_worker_on_a_users_server(
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_users_server_keeps_its_cipher_suite_unless_the_user_names_one(
+def test_cipher_suite_is_varied_on_a_users_server_only_if_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -300,7 +302,7 @@ def test_published_ratios_in_a_study_equal_the_ratios_in_the_cited_source() -> N
     assert [ratios["1", nodes] for nodes in ("3", "7", "15")] == [1.02, 1.25, 1.88]
 
 
-def test_study_with_a_level_that_changes_an_unknown_workload_is_refused() -> None:
+def test_factor_level_with_options_for_an_unknown_workload_is_refused() -> None:
     content = load_study(REPLICATION).model_dump()
     content["factors"]["read_share"]["levels"]["0.5"]["workload"] = {"reads": {"phase": "run"}}
     with pytest.raises(ValueError, match="unknown workloads"):

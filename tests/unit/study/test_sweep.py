@@ -49,7 +49,7 @@ def test_latency_limit_is_parsed_into_its_parts(
     assert (parsed.percentile, parsed.milliseconds, parsed.metric) == (percentile, milliseconds, metric)
 
 
-def test_slice_of_a_load_sweep_is_long_enough_for_five_operations_beyond_the_latency_limit() -> None:
+def test_measurement_of_a_load_sweep_has_time_for_five_operations_beyond_the_latency_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
     # 500 connections, of which five exceed the limit, arrive in 2.5 s at 200 a second.
@@ -66,7 +66,7 @@ def test_load_sweep_at_low_rates_takes_less_than_four_minutes(study: str) -> Non
     assert plan.budget_seconds + plan.sweep.halvings * (len(plan.arms) - 1) * seconds < 220
 
 
-def test_query_limit_applies_to_the_first_query_of_connections_that_send_one_query() -> None:
+def test_latency_limit_of_a_query_applies_to_the_first_query_if_connections_send_only_one() -> None:
     plan = plan_of("postgres-tls", "quick", load=RequestedLoad("100/s..3000/s"), limits=(LIMIT,))
     assert plan.sweep is not None
     assert (plan.sweep.limit.metric, plan.sweep.limit.in_words) == (FIRST_QUERY, "p99 of a query within 10 ms")

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_below_a_limit_are_drawn_about_equally_often() {
+    fn random_integers_below_a_limit_are_uniformly_distributed() {
         let mut random = Random::for_stream(7, 3);
         let mut counts = [0; 10];
         (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_decrypted_only_once_and_in_order() {
+    fn repeated_or_reordered_ciphertexts_are_refused_except_with_ecb() {
         for algorithm in Algorithm::ALL {
             let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
             let mut seal = |text: &[u8]| {

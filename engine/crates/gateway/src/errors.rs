@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn message_for_an_error_code_that_differs_between_servers_names_both_meanings() {
+    fn message_explains_both_meanings_of_an_error_code_that_mariadb_and_mysql_use_differently() {
         for code in [4025, 4031, 4151] {
             let message = known_message(code).unwrap();
             assert!(message.contains("On MariaDB: ") && message.contains("On MySQL: "), "{message}");

@@ -295,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quoted_statement_is_parsed_from_toml_unchanged(text in "\\PC{0,40}[\"\\\\\n\t\u{7f}]{0,4}\\PC{0,40}") {
+        fn parsing_a_statement_quoted_for_toml_returns_the_original_text(text in "\\PC{0,40}[\"\\\\\n\t\u{7f}]{0,4}\\PC{0,40}") {
             let read = parse_approvals(&format!("[[statements]]\ntext = {}\n", quoted(&text))).unwrap();
             prop_assert_eq!(&read[0].get_ref().text, &text);
         }

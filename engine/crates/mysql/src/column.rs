@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsed_column_type_is_written_as_the_same_bytes(bytes in any::<[u8; OriginalType::LENGTH]>()) {
+        fn writing_a_parsed_column_type_returns_the_original_bytes(bytes in any::<[u8; OriginalType::LENGTH]>()) {
             prop_assert_eq!(OriginalType::from_bytes(bytes).bytes(), bytes);
         }
 

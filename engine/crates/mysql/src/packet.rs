@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn authentication_errors_have_class_authentication() {
+    fn authentication_errors_have_error_class_authentication() {
         let class = |packet| server_error(packet).class;
         assert_eq!(class(b"\xff\x15\x04#28000Access denied for user 'u'@'h'"), Class::Authentication);
         assert_eq!(class(b"\xff\xa2\x06#28000Access denied for user 'root'@'h'"), Class::Authentication);

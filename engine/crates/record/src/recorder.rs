@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn request_time_is_the_sum_of_its_three_parts() {
+    fn request_time_is_the_sum_of_connecting_waiting_and_receiving() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_time_excludes_the_delay_of_a_late_start() {
+    fn connect_time_excludes_the_delay_after_the_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_time_includes_the_delay_of_a_late_start() {
+    fn operation_time_includes_the_delay_after_the_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);

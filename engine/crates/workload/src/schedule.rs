@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn function_count_returns_the_number_of_start_times_in_a_slice() {
+    fn function_count_returns_the_number_of_start_times_in_a_measurement() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
             let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn start_times_depend_on_seed_and_slice() {
+    fn start_times_of_operations_depend_on_the_seed_and_the_measurement() {
         assert_eq!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 3));
         assert_ne!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 4));
     }
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn several_hosts_together_schedule_the_same_start_times_as_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_operations_on_a_connection_are_refused_without_a_first_operation() {
+    fn setting_further_operations_requires_a_connect_workload_with_a_first_operation() {
         let text = r#"{"name": "c", "kind": "connect", "further_operations": 19}"#;
         let refused = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check().is_err();
         assert!(!refused(text));

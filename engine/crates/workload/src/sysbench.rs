@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn row_depends_on_seed_and_number() {
+    fn row_depends_on_seed_and_row_number() {
         assert_eq!(row(1, 5), row(1, 5));
         assert_ne!(row(1, 5), row(2, 5));
         assert_ne!(row(1, 5)[5..], row(1, 6)[5..]);

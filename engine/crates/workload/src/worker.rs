@@ -272,14 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_claim_every_operation_of_a_window_exactly_once() {
+    fn workers_claim_every_operation_of_a_measurement_exactly_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
     }
 
     #[test]
-    fn window_ends_for_all_workers_after_an_operation_was_delayed_too_long() {
+    fn all_workers_stop_once_an_operation_was_delayed_longer_than_allowed() {
         let window = Window::new(250, 0, 1_000).giving_up_after(100);
         assert!(!window.gives_up(100));
         assert!(window.gives_up(101));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_cannot_be_claimed_after_the_window_closed() {
+    fn operations_cannot_be_claimed_after_the_measurement_ended() {
         assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }

@@ -100,7 +100,7 @@ fn gateway_removes_capabilities_that_change_how_statements_are_parsed() {
 }
 
 #[test]
-fn account_name_that_a_server_truncates_or_converts_is_ambiguous() {
+fn account_name_that_a_server_could_truncate_or_convert_counts_as_ambiguous() {
     let greeting = Greeting { capabilities: 0, collation: 28, scramble: [0; SCRAMBLE] };
     for (collation, name, is_unambiguous, is_plain) in [
         (45, "shop", true, true),

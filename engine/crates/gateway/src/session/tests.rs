@@ -296,7 +296,7 @@ fn each_new_data_key_has_a_higher_number() {
 }
 
 #[test]
-fn login_with_an_ambiguous_account_or_unsupported_character_set_is_refused() {
+fn login_with_an_ambiguous_account_name_or_unsupported_character_set_is_refused() {
     let mut other_charset = response("shop", true);
     // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
@@ -350,7 +350,7 @@ fn login_with_an_ambiguous_account_or_unsupported_character_set_is_refused() {
 }
 
 #[test]
-fn login_of_a_guarded_account_is_confirmed_after_session_settings_are_set_and_checked() {
+fn gateway_confirms_a_login_only_after_it_has_set_and_checked_session_settings() {
     let mut test = TestSession::accepted("shop", true);
     assert!(test.to_client.is_empty() && !test.session.listens_to_client() && !test.session.is_logged_in());
     let sent: Vec<_> = test.take().1.iter().map(|packet| String::from_utf8(packet[1..].to_vec()).unwrap()).collect();
@@ -500,7 +500,7 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
 /// A protected column is always encrypted. For any other result column the approval decides. Without a decision, a
 /// column is sent unchanged only if the server reports that it comes from a known column of a table.
 #[test]
-fn result_column_is_encrypted_depending_on_its_origin_and_the_approved_statement() {
+fn source_column_and_approved_statement_determine_whether_a_result_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
@@ -543,7 +543,7 @@ fn result_column_is_encrypted_depending_on_its_origin_and_the_approved_statement
 }
 
 #[test]
-fn new_rules_apply_from_the_next_command() {
+fn changed_gateway_rules_apply_from_the_next_command() {
     let mut test = TestSession::logged_in("shop");
     let is_revealed = |test: &mut TestSession| {
         test.query(CITY);
@@ -687,7 +687,7 @@ fn results_of_prepared_statements_are_encrypted_only_for_protected_columns() {
 }
 
 #[test]
-fn prepared_statement_survives_new_rules_only_if_they_approve_it_as_before() {
+fn prepared_statement_is_refused_once_the_rules_no_longer_approve_it_in_the_same_way() {
     let entry = "text = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]";
     assert!(RULES.contains(entry));
     for (rules, column, is_revealed) in [
@@ -837,7 +837,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
 }
 
 #[test]
-fn guarded_session_has_separate_timeouts_for_the_first_and_the_last_byte_of_a_command() {
+fn timeouts_for_the_first_and_the_last_byte_of_a_command_are_separate() {
     let limits = Limits { command_seconds: 1, idle_seconds: 2, statement_bytes: 10, ..Limits::default() };
     let mut test = TestSession::limited("shop", limits);
     let seconds = |waiting: Waiting| waiting.timeout_ns(&limits).map(|timeout_ns| timeout_ns / 1_000_000_000);

@@ -83,7 +83,7 @@ fn attacks() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_known_attack_is_refused() {
+fn every_statement_in_the_list_of_attacks_is_refused() {
     assert!(attacks().len() > 250);
     for attack in attacks() {
         for is_prepared in [false, true] {
@@ -126,7 +126,7 @@ fn gateway_sends_the_approved_text_with_reencoded_values() {
 }
 
 #[test]
-fn texts_that_servers_could_parse_differently_are_refused() {
+fn statements_that_servers_could_parse_differently_are_refused() {
     for text in [
         "SELECT a FROM t WHERE b = 1 -- c",
         "SELECT a FROM t WHERE b = 1 # c",

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn displayed_address_is_parsed_with_the_same_port(text in ".{0,40}") {
+        fn parsing_a_displayed_address_returns_the_same_port(text in ".{0,40}") {
             if let Ok(address) = Address::parse(&text, 1) {
                 prop_assert_eq!(Address::parse(&address.to_string(), 1).ok().map(|read| read.port), Some(address.port));
             }

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_an_authentication_is_recognized() {
+    fn every_server_packet_of_a_login_is_recognized() {
         let sha2 = Plugin::CachingSha2;
         assert!(matches!(step(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Step::Accepted)));
         assert!(matches!(step(b"\x01\x03", sha2), Ok(Step::Wait)));

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn execution_without_parameters_has_no_bitmap_of_nulls() {
+    fn execute_packet_without_parameters_has_no_bitmap_of_nulls() {
         assert_eq!(executed(statement(vec![]), false, |fill| fill), b"\x17\x07\0\0\0\x00\x01\0\0\0");
     }
 
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_do_not_match_the_statement_are_refused() {
+    fn row_that_does_not_match_the_columns_of_its_statement_is_refused() {
         const TEXT: &[Column] = &[Column::Text];
         assert!(Row::new(b"\x01\x00\x01a", TEXT).is_err(), "not a binary row");
         assert!(Row::new(b"\x00\x04", TEXT).unwrap().text().is_err(), "NULL");

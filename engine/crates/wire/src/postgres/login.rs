@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn login_refused_for_lack_of_encryption_has_class_plain_refused() {
+    fn login_refused_for_lack_of_encryption_has_error_class_plain_refused() {
         let message = "28000: no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
         let failure = Failure::new(Class::Authentication, message);
         assert_eq!(refusal(failure.clone(), true).class, Class::PlainRefused);

@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_value_is_parsed_unchanged(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn parsing_an_encoded_value_returns_the_original_value(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut out = Vec::new();
             append(&mut out, kind, |out| append_value(out, |out| out.extend_from_slice(&value)));
             prop_assert_eq!(header(&out).unwrap(), Some((kind, value.len() + 4)));

@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn record_drawn_for_reading_has_the_configured_value_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
+        fn randomly_drawn_record_has_a_value_of_the_configured_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
             let (records, bytes) = (10 * tens, SIZES[size].bytes);
             let strings = Strings::new("p", records, bytes);
             let record = strings.any(&mut Random::new(seed));

@@ -52,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn wait_names_the_replicas_and_the_timeout() {
+    fn wait_command_contains_the_number_of_replicas_and_the_timeout() {
         let mut out = Vec::new();
         wait(1).append(&mut out);
         assert_eq!(out, b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$3\r\n500\r\n");
     }
 
     #[test]
-    fn write_on_too_few_replicas_is_a_server_error() {
+    fn write_stored_on_too_few_replicas_is_a_server_error() {
         for reply in [&b":2\r\n"[..], b":3\r\n"] {
             check(reply).unwrap();
         }

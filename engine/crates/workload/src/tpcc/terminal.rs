@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffled_deck_begins_with_every_card_equally_often() {
+    fn shuffle_puts_each_element_first_equally_often() {
         let mut random = Random::new(2);
         let mut firsts = [0; 5];
         for _ in 0..50_000 {

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_drawn_by_their_weights() {
+    fn each_kind_of_operation_is_drawn_as_often_as_its_weight_says() {
         let mix = Mix::new([(Operation::Read, 1.9), (Operation::Insert, 0.1), (Operation::Scan, 0.0)]);
         assert!(mix.has(Operation::Insert) && !mix.has(Operation::Scan) && !mix.has(Operation::Update));
         let mut random = Random::new(6);

@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_insert_the_records_of_a_single_host(
+        fn several_hosts_together_insert_the_same_records_as_a_single_host(
             hosts in 1..=8_u64,
             begins_at in 0..1000_u64,
             inserted in 0..200_u64,

@@ -38,7 +38,7 @@ const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
 #[test]
-fn gateway_and_client_agree_with_the_test_vectors_in_the_file() {
+fn encryption_of_the_gateway_and_decryption_of_the_client_match_the_stored_test_vectors() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
     let vectors = json!({
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
