@@ -201,6 +201,18 @@ class Index:
         entry = self._arms.get(arm)
         return entry.label + entry.where if entry else arm
 
+    def subject(self, arm: str) -> str:
+        """Return the arm as the subject of a sentence, with its context before it: 'with one client, a flush'."""
+        entry = self._arms.get(arm)
+        if entry is None:
+            return arm
+        return f"{entry.where.strip()}, {entry.label}" if entry.where else entry.label
+
+    def quoted(self, arm: str) -> str:
+        """Return the arm's label in quotes, with its context behind it: "'plain' at us-us"."""
+        entry = self._arms.get(arm)
+        return f"'{entry.label}'{entry.where}" if entry else f"'{arm}'"
+
     def metric_label(self, name: str) -> str:
         """Return the metric's label, or its name if the result does not have the metric."""
         metric = self.metrics.get(name)
@@ -261,8 +273,8 @@ class Index:
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
-                f"Two identical copies of the control ('{self.control_label}') differ by "
-                f"{fmt.percent(worst.relative)} ({amount}) in {where}, their largest relative difference in {scope}. "
+                f"The control ('{self.control_label}') was measured as two identical copies. Their largest relative "
+                f"difference in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
                 f"An effect of {fmt.percent(worst.relative)} or less in {where} may be noise."
             )
         if self.core.between_starts:
