@@ -231,12 +231,17 @@ def sentence(line: Line, lines: list[Line]) -> str:
     the sentence says where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    return " ".join(f"{_beginning(line.label, view)} {clause}." for clause in _clauses(line)) + _noise(line)
+    return " ".join(_in_view(f"{line.label} {clause}", view) for clause in _clauses(line)) + _noise(line)
 
 
-def _beginning(label: str, view: str) -> str:
-    """Return the beginning of a sentence about an arm, such as 'On the wire, TLS'. `view` may be ''."""
-    return fmt.capital(f"{view}, {label}" if view else label)
+def _in_view(text: str, view: str) -> str:
+    """Return a sentence about an arm, with its view, such as 'on the wire', if that is not ''.
+
+    A sentence about unresolved effects begins with the view, because it may end with a reason in brackets.
+    """
+    if "unresolved" in text and view:
+        return fmt.capital(f"{view}, {text}.")
+    return fmt.capital(f"{text} {view}".rstrip() + ".")
 
 
 def _noise(line: Line) -> str:
@@ -372,7 +377,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return the text about an arm's effects for each view, such as "On the wire, TLS adds 14.2 ms to 'connect'.".
+    """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
 
     Each verb has a sentence of its own.
     """
@@ -388,9 +393,9 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         for line in lines:
             clause = _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'")
             clauses.setdefault(clause[0], []).append(clause)
-        parts = [f"{_beginning(arm.label, words)} {predicate(each, subjects=1)}" for each in clauses.values()]
+        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", words) for each in clauses.values()]
         if parts:
-            texts.append(f"{'. '.join(parts)}.{''.join(map(_noise, lines))}")
+            texts.append(f"{' '.join(parts)}{''.join(map(_noise, lines))}")
     return texts
 
 

@@ -48,8 +48,8 @@ HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
 GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
-    "The gain of a mitigation is the difference between the protection with the mitigation and the protection "
-    "alone, as a mean over rounds. The recovered share of the loss is the gain of a mitigation divided by the loss, with its "
+    "The gain of a mitigation is the change from the protection alone to the protection with the mitigation, "
+    "computed round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with its "
     "95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
     "than the protection costs."
 )

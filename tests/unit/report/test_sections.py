@@ -83,8 +83,7 @@ def test_report_states_only_the_rate_of_requests_if_all_workers_are_always_busy(
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    limited = "with all 200 workers always busy, is limited by the CPU time"
-    assert f"The maximum of '{RATE}', {limited}" in text
+    assert f"The CPU time that the balancer may use limits '{RATE}'." in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1
@@ -281,4 +280,4 @@ def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(
     of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory for each connection"
     assert sentence == f"{of_a_connection}: 160 MB for 10,000 clients."
     assert result.sections.cost_model.memory_bytes["tls"].value == 16_000
-    assert "only 700 of 1,000 connections were measured: the server closed the connection." in render_markdown(result)
+    assert "only 700 of 1,000 connections were measured. Reason: the server closed the connection." in render_markdown(result)
