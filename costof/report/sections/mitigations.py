@@ -420,8 +420,10 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{_subject(each)} recovers {part} of {_whose_loss(index, data, [each])}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
-                reference = f"{compared}{_at_reference(data, each)}"
-                clause = f"{reference}, {_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
+                level = data.reference_levels.get(each.factor, "")
+                reference, instead = (f"with {protection}", f" instead of {level}") if level else (compared, "")
+                gain = _improvement(index, data, each)
+                clause = f"{reference}, {_subject(each)}{instead} {improves} {metric} by {gain}"
             clauses.append(fmt.capital(clause + _but(index, data, each)))
         texts.append(". ".join(clauses))
     if idle := [_subject(each) for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
@@ -482,15 +484,6 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
         return label
     is_main = control is not None and control.levels.get(each.factor, level) != level
     return label if is_main else f"{label} with {each.factor} {level}"
-
-
-def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's level of the factor that the mitigation changes, as text such as ' with one client'.
-
-    Return '' if this factor belongs to the protection and not to the context.
-    """
-    level = data.reference_levels.get(each.factor, "")
-    return f" with {level}" if level else ""
 
 
 def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:

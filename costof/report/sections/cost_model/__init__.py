@@ -256,7 +256,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 arm=each.protection,
                 arm_label=each.label,
                 label=f"{what}{place}",
-                words=what,
+                words=f"{named[name]} of a client{away}" if name == CONNECTION and away else what,
                 unit="ms",
                 metrics=metrics[name],
                 arms=(measured_arm or first_arms[each.protection]).with_control,
@@ -343,7 +343,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
     """
     ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
-        return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
+        return f"changes the time of {operation} by at most {fmt.at_most(ms, 'ms')}"
     ratio = measured.printed_ratio if measured is not None else None
     share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
