@@ -150,7 +150,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         arm=arm.protection,
         arm_label=arm.label,
         label=",".join(filter(None, [label, *places])),
-        words=f"{words}{arm.at}",
+        words=f"{words}{arm.where}",
         unit=metric.unit,
         view=metric.view,
         metrics=[metric.name],

@@ -166,7 +166,7 @@ def statements(index: Index) -> list[Sentence]:
             *sentences("detail", [sentence(each, lines) for each in rest if each.effects]),
         ]
     if any(lead.leads for lead in index.leads):
-        return sentences("detail", [sentence(line, []) for line in lines])
+        return sentences("detail", [sentence(line, lines) for line in lines])
     each = [text for arm in arms for text in _costs(index, arm)]
     if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
         return sentences("answer", each)
@@ -231,15 +231,17 @@ def sentence(line: Line, lines: list[Line]) -> str:
     the sentence says where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    return " ".join(_in_view(f"{line.label} {clause}", view) for clause in _clauses(line)) + _noise(line)
+    many = len(line.effects) > 1
+    return " ".join(_in_view(f"{line.label} {each}", view, first=many) for each in _clauses(line)) + _noise(line)
 
 
-def _in_view(text: str, view: str) -> str:
+def _in_view(text: str, view: str, *, first: bool = False) -> str:
     """Return a sentence about an arm, with its view, such as 'on the wire', if that is not ''.
 
-    A sentence about unresolved effects begins with the view, because it may end with a reason in brackets.
+    The view comes last, except in two cases: `first` is true, for sentences that end with several contexts, or the
+    sentence is about unresolved effects, because then it may end with a reason in brackets.
     """
-    if "unresolved" in text and view:
+    if view and (first or "unresolved" in text):
         return fmt.capital(f"{view}, {text}.")
     return fmt.capital(f"{text} {view}".rstrip() + ".")
 
@@ -319,12 +321,10 @@ def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
     """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if there is only one context."""
-    arms = [arm for arm, _ in effects if arm.context]
-    if not arms:
-        return ""
-    if any(arm.context_in_words and not arm.context_in_words.startswith("at ") for arm in arms):
-        return " " + fmt.listed([_place(arm) for arm, _ in effects])
-    return f" at {fmt.listed([_place(arm).removeprefix('at ') for arm in arms])}"
+    places = [place for arm, _ in effects if (place := _place(arm))]
+    if places and all(place.startswith("at ") for place in places):
+        return f" at {fmt.listed([place.removeprefix('at ') for place in places])}"
+    return f" {fmt.listed(places)}" if places else ""
 
 
 def _place(arm: Arm) -> str:
@@ -372,7 +372,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f" No protection has a measurable cost{_places(list(free.values()))} in {names}." if free else ""
-    among = f" Of all relative costs in {names}, this one is the largest." if len(labels) > 1 else ""
+    among = f" No relative cost in {names} is larger." if len(labels) > 1 else ""
     return f"{sentence(most, lines)}{among}{tail}"
 
 

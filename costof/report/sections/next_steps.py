@@ -184,12 +184,19 @@ def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = (
     """Return the metrics of the effects in words, such as "'query' on the wire".
 
     If `others` has an effect in the same metric, the arms are named too: "'query' on the wire (for 'TLS')".
+
+    Arms that are the same for all metrics are named once, after the last metric.
     """
-    ambiguous, names = {other.metric for other in others}, []
-    for metric in dict.fromkeys(effect.metric for effect in effects):
-        arms = [index.quoted(effect.arm) for effect in effects if effect.metric == metric]
-        names.append(index.metric_in_view(metric) + (f" (for {fmt.listed(arms)})" if metric in ambiguous else ""))
-    return fmt.listed(list(dict.fromkeys(names)))
+    ambiguous, metrics = {other.metric for other in others}, dict.fromkeys(effect.metric for effect in effects)
+    arms = {
+        metric: f" (for {fmt.listed([index.quoted(each.arm) for each in effects if each.metric == metric])})"
+        if metric in ambiguous
+        else ""
+        for metric in metrics
+    }
+    if len({*arms.values()}) == 1:
+        return fmt.listed([*map(index.metric_in_view, metrics)]) + next(iter(arms.values()))
+    return fmt.listed([index.metric_in_view(metric) + arms[metric] for metric in metrics])
 
 
 SECTION = NextSection()

@@ -463,7 +463,7 @@ def near_end(index: Index, model: CostModel) -> str | None:
     names = fmt.listed(labels)
     return (
         f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
-        "handshake, so this handshake's round trip does not cross the link and is not counted."
+        "handshake. The round trip of this handshake does not cross the link and is not counted."
     )
 
 

@@ -252,6 +252,8 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
 
 def with_operations(index: Index, arms: Sequence[tuple[str, int]]) -> str:
     """Return arms with their numbers of operations as text, such as "'TLS 1.3' and 'SSH' (48 operations each)"."""
+    if len(arms) > 1 and {arms[0][1]} == {each for _, each in arms} and len(arms) == len(index.arms):
+        return f"all variants ({fmt.plural(arms[0][1], 'operation')} each)"
     names: dict[int, list[str]] = {}
     for name, operations in arms:
         names.setdefault(operations, []).append(index.quoted(name))
