@@ -71,11 +71,27 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
     if most == 1 and (together := _unresolved_together(groups)):
         return together
-    subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    subjects: dict[tuple[tuple[tuple[str, str], ...], str], list[str]] = {}
     for label, group in groups.items():
-        subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
-    texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
+        shown, place = _without_shared_place(verdict_figures(group, most))
+        subjects.setdefault((tuple(map(_clause, shown)), place), []).append(label)
+    texts = [
+        f"{fmt.listed(labels)} {predicate(clauses, len(labels))}{place}"
+        for (clauses, place), labels in subjects.items()
+    ]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
+
+
+def _without_shared_place(figures: Sequence[KeyFigure]) -> tuple[Sequence[KeyFigure], str]:
+    """Return several figures without the context that all of them end with, and the context: ', with one client'."""
+    ends = [
+        figure.words.rpartition("'")[2].removeprefix(" on the wire").removeprefix(" in the application")
+        for figure in figures
+    ]
+    if len(figures) < 2 or len({*ends}) > 1 or not ends[0]:
+        return figures, ""
+    update = [figure.model_copy(update={"words": figure.words.removesuffix(ends[0])}) for figure in figures]
+    return update, f",{ends[0]}"
 
 
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:

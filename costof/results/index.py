@@ -273,8 +273,8 @@ class Index:
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
-                f"The control ('{self.control_label}') was measured as two identical copies. Their largest relative "
-                f"difference in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
+                f"The control ('{self.control_label}') was measured as two identical copies. The largest relative "
+                f"difference between these copies in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
                 f"An effect of {fmt.percent(worst.relative)} or less in {where} may be noise."
             )
         if self.core.between_starts:

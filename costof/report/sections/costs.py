@@ -295,9 +295,11 @@ def _clause(
         return f"does not {'lower' if rate else 'raise'}", (
             f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
-    has_places = with_places or any(arm.at for arm, _ in effects)
+    has_places = with_places or any(_place(arm) for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED and has_places:
-        parts = [f"{_amount(metric, effect)} {_place(arm)}{_why_unresolved(effect)}" for arm, effect in effects]
+        parts = [
+            f"{_amount(metric, effect)} {_place(arm)}".rstrip() + _why_unresolved(effect) for arm, effect in effects
+        ]
         return f"has an unresolved effect on {name}:", fmt.listed(parts)
     if verdict is Verdict.UNRESOLVED:
         effect = effects[0][1]
@@ -305,7 +307,10 @@ def _clause(
     less, more = fmt.verbs(metric.unit)
     if has_places:
         verb = less if rate == (verdict is Verdict.COSTS) else more
-        return verb, f"{name} {fmt.listed([f'by {_amount(metric, effect)} {_place(arm)}' for arm, effect in effects])}"
+        return (
+            verb,
+            f"{name} {fmt.listed([f'by {_amount(metric, effect)} {_place(arm)}'.rstrip() for arm, effect in effects])}",
+        )
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
         return ("lowers", f"{name} by {amount}") if rate else ("adds", f"{amount} to {name}")

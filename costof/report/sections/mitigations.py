@@ -49,8 +49,8 @@ GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
     "The gain of a mitigation is the change from the protection alone to the protection with the mitigation, "
-    "computed round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with its "
-    "95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
+    "computed round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with "
+    "its 95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
     "than the protection costs."
 )
 HOW_TO_READ = (

@@ -99,9 +99,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
         metric = index.metrics[data.metric]
         texts = [
-            " ".join(
-                f"With {', '.join(conditions)}, {each}." for each in _advice(index, metric, data.unit, findings)
-            )
+            " ".join(f"With {', '.join(conditions)}, {each}." for each in _advice(index, metric, data.unit, findings))
             for conditions, findings in _groups(index, data)
         ]
         return [*sentences("answer", texts), *sentences("verdict", [" ".join(texts)] if texts else [])]
@@ -122,8 +120,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
                 if figure.fits(arm.levels) and figure.series
             }
             note = published.cited + "".join(
-                f" The published figures beside '{label}' were measured with {name}."
-                for label, name in series.items()
+                f" The published figures beside '{label}' were measured with {name}." for label, name in series.items()
             )
         head = [*COLUMNS[:CONTROL], index.control_heading, *COLUMNS[CONTROL + 1 :]]
         for title, rows in tables:

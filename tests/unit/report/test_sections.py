@@ -280,4 +280,6 @@ def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(
     of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory for each connection"
     assert sentence == f"{of_a_connection}: 160 MB for 10,000 clients."
     assert result.sections.cost_model.memory_bytes["tls"].value == 16_000
-    assert "only 700 of 1,000 connections were measured. Reason: the server closed the connection." in render_markdown(result)
+    assert "only 700 of 1,000 connections were measured. Reason: the server closed the connection." in render_markdown(
+        result
+    )

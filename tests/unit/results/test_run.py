@@ -555,8 +555,8 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_pay_the_s
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
     assert (
-        "The cost at each percentile of 'query on open connection' on the wire needs 200 operations and is left out for "
-        "'TLS 1.3 (rsa-2048)' (180 operations)."
+        "The cost at each percentile of 'query on open connection' on the wire needs 200 operations and is left out "
+        "for 'TLS 1.3 (rsa-2048)' (180 operations)."
     ) in spaced(text)
 
 
