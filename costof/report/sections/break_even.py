@@ -167,7 +167,8 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         )
     for arm, saves in saving.values():
         clauses.append(
-            f"{{}} saves time {f'{_place(arm)} '.lstrip()}{_below(saves)}, and adds time to connections with more queries"
+            f"{{}} saves time {f'{_place(arm)} '.lstrip()}{_below(saves)}, and adds time to connections with more "
+            "queries"
         )
     for arm, p in points:
         if p.operations is None and p.low is not None:

@@ -35,8 +35,8 @@ def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
         f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} (variants) for a short "
-        f"time, called a slice. Drift of the machine therefore affects all arms alike. The order is random (seed {core.seed}) "
-        "and balanced: each arm follows every other arm equally often.",
+        f"time, called a slice. Drift of the machine therefore affects all arms alike. The order is random (seed "
+        f"{core.seed}) and balanced: each arm follows every other arm equally often.",
         f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
         f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
         f"{index.unit}s, not from single operations. The variance of an effect is pooled in part over all arms that "

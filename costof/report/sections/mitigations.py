@@ -50,8 +50,8 @@ WHOLE = "the protection"
 METHOD = (
     "The gain of a mitigation is the change from the protection alone to the protection with the mitigation, "
     "computed round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with "
-    "its 95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
-    "than the protection costs."
+    "its 95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains "
+    "more than the protection costs."
 )
 HOW_TO_READ = (
     "Points show the recovered share of the loss, lines its 95 % interval. A share of 100 % is {loss}. Above 100 %, "
