@@ -214,7 +214,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         intervals = "interval" if len(hidden) == 1 else "intervals"
         without = f"Without {rounds_in_words(uneven, unit)}"
         of = f" of the mean difference of {hidden[0][0].words}" if len(group) == 1 else ""
-        text += f" {without}, the 95 % {intervals}{of} would be {fmt.listed(names)}."
+        text += f" {without}, the 95 % {intervals}{of} {'is' if len(hidden) == 1 else 'are'} {fmt.listed(names)}."
     return text
 
 

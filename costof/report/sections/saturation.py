@@ -39,7 +39,7 @@ MOST_NAMED = 3
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
-    "workers (Little's law). More workers would lengthen each operation, but not raise the rate. The column 'limit' "
+    "workers (Little's law). More workers lengthen each operation and do not raise the rate. The column 'limit' "
     "says what limits the rate: the CPU time that one program may use, or this machine's CPU."
 )
 

@@ -205,7 +205,7 @@ def test_report_says_that_a_predicted_load_needs_more_open_connections_than_were
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
     # 300 connections a second, each open for 3 + 20 round trips.
-    assert "Clients would hold about 1,1" in text
+    assert "clients hold about 1,1" in text
     assert "connections at once; this run measured at most 96." in text
 
 
