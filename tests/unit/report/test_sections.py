@@ -206,7 +206,7 @@ def test_report_says_that_a_predicted_load_needs_more_open_connections_than_were
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
     # 300 connections a second, each open for 3 + 20 round trips.
     assert "clients hold about 1,1" in text
-    assert "connections at once; this run measured at most 96." in text
+    assert "connections at once. This run measured at most 96." in text
 
 
 def test_report_of_a_run_without_a_load_predicts_only_operations_that_do_not_queue() -> None:
