@@ -271,7 +271,8 @@ class Index:
             worst = max(floors, key=lambda floor: floor.relative)
             unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
-            where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
+            place = next((arm.where for arm in self.core.arms if arm.context == worst.context), "")
+            where = self.metric_in_view(worst.metric) + place
             lines.append(
                 f"The control ('{self.control_label}') was measured as two identical copies. The largest relative "
                 f"difference between these copies in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
@@ -292,10 +293,6 @@ class Index:
 
     def sentences(self, *kinds: str) -> list[Sentence]:
         return [sentence for sentence in self.answer if sentence.kind in kinds]
-
-    def at(self, context: str) -> str:
-        """Return the named context as part of a sentence, such as ' at us-us'."""
-        return next((each.at for each in self.contexts if each.name == context), "")
 
     @property
     def headline_metrics(self) -> list[Metric]:
