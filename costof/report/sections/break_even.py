@@ -189,16 +189,19 @@ def _from(point: Point) -> str:
     """Return a break-even point in words, such as 'with 52 queries or more [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "even with a single query"
-    high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
-    return f"with {queries} or more [{whole(point.low or 0)}, {high}]"
+    return f"with {queries} or more {_interval(point.low or 0, point.high)}"
+
+
+def _interval(low: float, high: float | None) -> str:
+    """Return an interval in brackets; '(95 % interval: 48 or more)' if it has no upper end."""
+    return f"[{whole(low)}, {whole(high)}]" if high is not None else f"(95{fmt.NBSP}% interval: {whole(low)} or more)"
 
 
 def _below(saves: SavingsLimit) -> str:
     """Return in words which connections save time, such as 'on connections with fewer than 52 queries [48, 57]'."""
-    high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
-    return f"on connections with fewer than {queries} [{whole(saves.low)}, {high}]"
+    return f"on connections with fewer than {queries} {_interval(saves.low, saves.high)}"
 
 
 def _table(index: Index, data: list[Point]) -> Table:

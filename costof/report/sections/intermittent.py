@@ -33,9 +33,9 @@ METHOD = (
     "copy. For each slice, the median time of an operation is divided by the median over the arm's slices. A slice is "
     "outlying if this quotient is worse than the mean quotient of the round's other two slices by more than two robust "
     "standard deviations and by more than 10 %. A randomization test decides whether the arm's slices are outlying "
-    "more often and farther than those of the control and its copy. An operation is slow if it takes longer than the "
-    "median of its slice by more than half of that median, and by more than half of the control's median. A t-test "
-    "over {unit}s compares the arm's share of slow operations with the shares of the control and its copy."
+    "more often and farther than those of the control and its copy. An operation is slow if its time "
+    "exceeds the median of its slice by more than half of this median, and by more than half of the control's median. "
+    "A t-test over {unit}s compares the arm's share of slow operations with the shares of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2

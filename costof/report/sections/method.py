@@ -55,7 +55,7 @@ def _method(index: Index) -> list[str]:
             "start: the mean of the start's rounds."
         )
     if shortened := [
-        f"Each window of {_workload(index, name)} took {fmt.share(round(share, 2))} of the planned time."
+        f"Each window of the workload {_workload(index, name)} took {fmt.share(round(share, 2))} of the planned time."
         for name, share in core.slice_shares.items()
         if share < 1
     ]:

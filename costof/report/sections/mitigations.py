@@ -379,10 +379,8 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        return (
-            f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
-            f"{fmt.number(after)}"
-        )
+        rate = fmt.with_unit(fmt.number(after), metric.unit)
+        return f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for '{index.label(data.reference)}'"
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"
@@ -398,7 +396,8 @@ def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
     if on_arm is None or not _is_rate(index, data):
         return ""
     change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "Without this change"
-    return f" {change}, '{index.label(data.control)}' reaches {fmt.number(on_arm.control_value)}."
+    rate = fmt.with_unit(fmt.number(on_arm.control_value), index.metrics[data.metric].unit)
+    return f" {change}, '{index.label(data.control)}' reaches {rate}."
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
