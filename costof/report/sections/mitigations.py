@@ -380,7 +380,9 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         rate = fmt.with_unit(fmt.number(after), metric.unit)
-        return f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for '{index.label(data.reference)}'"
+        return (
+            f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for '{index.label(data.reference)}'"
+        )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"
