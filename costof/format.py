@@ -108,7 +108,9 @@ def interval(low: float, high: float, decimals: int) -> str:
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
-INTERVAL = re.compile(rf" \[(?:one round|[{MINUS}+]?[\d,.]+, (?:[{MINUS}+]?[\d,.]+|no upper end in this run))\]")
+INTERVAL = re.compile(
+    rf" (?:\[(?:one round|[{MINUS}+]?[\d,.]+, [{MINUS}+]?[\d,.]+)\]|\(95{NBSP}% interval: [\d,.]+ or more\))"
+)
 
 
 def without_intervals(text: str) -> str:

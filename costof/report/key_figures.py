@@ -150,7 +150,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         arm=arm.protection,
         arm_label=arm.label,
         label=",".join(filter(None, [label, *places])),
-        words=f"{words}{arm.at}",
+        words=f"{words}{arm.where}",
         unit=metric.unit,
         view=metric.view,
         metrics=[metric.name],
@@ -214,7 +214,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         intervals = "interval" if len(hidden) == 1 else "intervals"
         without = f"Without {rounds_in_words(uneven, unit)}"
         of = f" of the mean difference of {hidden[0][0].words}" if len(group) == 1 else ""
-        text += f" {without}, the 95 % {intervals}{of} would be {fmt.listed(names)}."
+        text += f" {without}, the 95 % {intervals}{of} {'is' if len(hidden) == 1 else 'are'} {fmt.listed(names)}."
     return text
 
 

@@ -103,6 +103,18 @@ def _by_arm(figures: Sequence[KeyFigure]) -> dict[str, list[KeyFigure]]:
     return dict(sorted(by_arm.items(), key=lambda each: each[1][0].verdict is Verdict.UNRESOLVED))
 
 
+def _without_shared_place(figures: Sequence[KeyFigure]) -> tuple[Sequence[KeyFigure], str]:
+    """Return several figures without the context that all of them end with, and the context: ', with one client'."""
+    ends = [
+        figure.words.rpartition("'")[2].removeprefix(" on the wire").removeprefix(" in the application")
+        for figure in figures
+    ]
+    if len(figures) < 2 or len({*ends}) > 1 or not ends[0]:
+        return figures, ""
+    update = [figure.model_copy(update={"words": figure.words.removesuffix(ends[0])}) for figure in figures]
+    return update, f",{ends[0]}"
+
+
 def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bool = False) -> list[str]:
     """Return a sentence without capital and full stop about each arm; arms with the same effects share a sentence.
 
@@ -114,13 +126,17 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
     if len(unresolved) < 2 or len({each.words for each in unresolved.values()}) > 1:
         unresolved = {}
-    subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    subjects: dict[tuple[tuple[tuple[str, str], ...], str], list[str]] = {}
     for label, group in groups.items():
         if label not in unresolved:
             named = verdict_figures(group, MOST_IN_VERDICT) if len(groups) == 1 else _of_several(group)[:most]
-            clauses = tuple(_clause(figure, with_interval=with_intervals) for figure in named)
-            subjects.setdefault(clauses, []).append(label)
-    texts = [f"{fmt.listed(labels)} {predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
+            figures, place = _without_shared_place(named)
+            clauses = tuple(_clause(figure, with_interval=with_intervals) for figure in figures)
+            subjects.setdefault((clauses, place), []).append(label)
+    texts = [
+        f"{fmt.listed(labels)} {predicate(clauses, len(labels))}{place}"
+        for (clauses, place), labels in subjects.items()
+    ]
     if unresolved:
         widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
         change = fmt.at_most(widest.difference, widest.shown_unit)

@@ -202,6 +202,18 @@ class Index:
         entry = self._arms.get(arm)
         return entry.label + entry.where if entry else arm
 
+    def subject(self, arm: str) -> str:
+        """Return the arm as the subject of a sentence, with its context before it: 'with one client, a flush'."""
+        entry = self._arms.get(arm)
+        if entry is None:
+            return arm
+        return f"{entry.where.strip()}, {entry.label}" if entry.where else entry.label
+
+    def quoted(self, arm: str) -> str:
+        """Return the arm's label in quotes, with its context behind it: "'plain' at us-us"."""
+        entry = self._arms.get(arm)
+        return f"'{entry.label}'{entry.where}" if entry else f"'{arm}'"
+
     def metric_label(self, name: str) -> str:
         metric = self.metrics.get(name)
         return metric.label if metric else name
@@ -258,10 +270,11 @@ class Index:
             worst = max(floors, key=lambda floor: floor.relative)
             unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
-            where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
+            place = next((arm.where for arm in self.core.arms if arm.context == worst.context), "")
+            where = self.metric_in_view(worst.metric) + place
             lines.append(
-                f"Two identical copies of the control ('{self.control_label}') differ by "
-                f"{fmt.percent(worst.relative)} ({amount}) in {where}, their largest relative difference in {scope}. "
+                f"The control ('{self.control_label}') was measured as two identical copies. The largest relative "
+                f"difference between these copies in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
                 f"An effect of {fmt.percent(worst.relative)} or less in {where} may be noise."
             )
         if self.core.between_starts:
@@ -279,10 +292,6 @@ class Index:
 
     def sentences(self, *kinds: str) -> list[Sentence]:
         return [sentence for sentence in self.answer if sentence.kind in kinds]
-
-    def at(self, context: str) -> str:
-        """Return the named context as part of a sentence, such as ' at us-us'."""
-        return next((each.at for each in self.contexts if each.name == context), "")
 
     @property
     def headline_metrics(self) -> list[Metric]:

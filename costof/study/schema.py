@@ -112,7 +112,7 @@ class Published(Model):
     def cited(self) -> str:
         """A citation with source, date and setting."""
         return (
-            f"The published figures are from {self.source} ({self.date}). Conditions of the published figures: "
+            f"The published figures are from {self.source} ({self.date}). Set-up of the published measurements: "
             f"{self.setting.rstrip('.')}."
         )
 

@@ -90,7 +90,7 @@ def test_costs_page_shows_the_cpu_time_of_a_server_for_operations_that_have_evid
     ledger = fake_run(tmp_path / study, plan_of(study), TRUTHS[study], rounds=6)
     stored = StoredRun(read_run(ledger), analyse(ledger))
     text = unescape(re.sub(r"<[^>]+>", " ", page({study: stored}, [study], measured(stored))))
-    assert re.search(r"nginx's CPU time of a request\s+\S+\s+\S+\s+[+−]", text)
+    assert re.search(r"nginx CPU time for a request\s+\S+\s+\S+\s+[+−]", text)
 
 
 def test_costs_page_has_a_row_with_the_memory_of_a_connection_and_of_all_clients(stored: StoredRun) -> None:

@@ -168,14 +168,14 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
     (advice,) = answer_texts(noisy, "next")
-    assert " would stay unresolved even with 10 times the budget." in advice
+    assert " unresolved even with 10 times the budget." in advice
     assert re.search(r"The smallest effect that this run could detect in '.+ is (at most )?8.0 %", advice)
     assert re.search(r"because rounds differ by (at most )?12 % \(standard deviation\)\.", advice)
     assert "Measure on an idle machine, or use longer slices (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)
-    assert re.search(r"raise the 'margin' of '.+' in the study's file\. .+; the margin is now \d+ % for '", advice)
+    assert re.search(r"raise the 'margin' of '.+' in the study's file\. .+\. The margin is now \d+ % for '", advice)
 
 
 def test_effect_as_small_as_the_noise_is_reported_as_unresolved() -> None:

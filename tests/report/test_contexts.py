@@ -45,7 +45,7 @@ def test_arms_are_grouped_with_the_control_at_the_same_distance() -> None:
         assert context.control is not None
         assert {arm.control_arm for arm in context.arms} == {context.control.name}
     unknown = result.model_copy(update={"distances": {}})
-    assert [context.title for context in Index(unknown).contexts] == [f"at {where}" for where in DISTANCES]
+    assert [context.title for context in Index(unknown).contexts] == ["on the LAN", "at us-us", "at us-eu"]
 
 
 def test_each_protection_has_its_own_colour_at_all_distances() -> None:
@@ -72,7 +72,7 @@ def test_published_figures_are_shown_only_beside_the_same_protection_at_the_same
 def test_report_summary_of_many_protections_names_only_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
     assert "At 100 new connections a second with 10 operations each, TLS " in service
-    assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections: it ")
+    assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections. TLS ")
     assert "is one of the cheapest" in least, "the tunnels cannot be told apart"
 
 
@@ -92,9 +92,9 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
 def test_report_says_which_metrics_have_no_cost_and_how_many_effects_are_unresolved() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
-    assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."
+    assert none == "The run found no cost in 'query, 1 connection' and 'queries a second, 32 connections'."
     unknown = answer_texts(with_effects({"verdict": Verdict.UNRESOLVED}, others), "answer")[2]
-    assert unknown.endswith("; 12 of 12 effects are unresolved.")
+    assert unknown.endswith(". 12 of 12 effects are unresolved.")
 
 
 def test_report_summary_of_one_arm_at_one_distance_is_a_single_sentence() -> None:
@@ -115,7 +115,7 @@ def test_break_even_table_says_always_for_a_protection_without_cost() -> None:
     (table,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
     assert {cell.text for row in table.rows for cell in row.cells[1:]} == {"always"}
     text = answer_texts(free, "break_even")[0]
-    assert "adds less than 5 % to the time of a connection at lan even with a single query" in text
+    assert "adds less than 5 % to the time of a connection on the LAN even with a single query" in text
 
 
 def test_uncertain_break_even_point_is_reported_as_the_lower_end_of_its_interval() -> None:
@@ -123,11 +123,11 @@ def test_uncertain_break_even_point_is_reported_as_the_lower_end_of_its_interval
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    expected = "to the time of a connection at lan with fewer than about 844 queries; with more queries, this run"
+    expected = "to the time of a connection on the LAN with fewer than about 844 queries. With more queries, this run"
     assert expected in answer_texts(unsure, "break_even")[0]
 
 
 def test_distance_in_milliseconds_is_shown_with_its_unit() -> None:
     result = fake_result(plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=2)
     places = {spaced(arm.at) for arm in result.arms}
-    assert places == {" at lan", " at 25 ms"}
+    assert places == {" on the LAN", " at 25 ms"}

@@ -118,7 +118,7 @@ def test_default_rate_in_the_calculator_does_not_exceed_the_rate_of_a_single_cli
 def test_calculator_without_javascript_has_a_row_for_each_protection_and_distance() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(" (")[0]) for where, label, _ in rows] == [
-        (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
+        (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "an SSH tunnel")
     ]
     assert all(figure.interval for *_, figures in rows for figure in figures)
     commits = result_of("postgres-durability")

@@ -145,7 +145,7 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     assert spaced(result.summary.rounds) == (
         "For a new connection, round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 "
         "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
-        "interval of the mean difference of a new connection would be 1.24 to 1.33 ms."
+        "interval of the mean difference of a new connection is 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None

@@ -139,13 +139,13 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
             shown = [(arm, point) for arm, point in points if not many or point.share == largest]
             if shown:
                 label = arms_of_protection[0].label
-                subject = f"{words}: {label}" if words else label
+                subject = f"{words}, {label}" if words else label
                 texts = [clause.format(subject) for clause in _clauses(shown)]
                 yield " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return clauses such as '{} costs less than 5 % from 52 queries a connection upwards [48, 57]'.
+    """Return clauses such as '{} adds less than 5 % to the time of a connection with 52 queries or more [48, 57]'.
 
     All clauses are about one protection, and '{}' stands for its name. For contexts (such as distances) without a
     break-even point, a clause says why: the protection always costs more, always saves time, or this run cannot tell.
@@ -153,50 +153,55 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
-            reached.setdefault(p.share, []).append(f"{arm.at_place} {_from(p)}".strip())
+            reached.setdefault(p.share, []).append(f"{_place(arm)} {_from(p)}".strip())
     out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
     never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
     saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
-    parts = [
-        f"less than {fmt.share(share)}{'' if number else f' {WHOLE}'} {fmt.listed(each)}"
-        for number, (share, each) in enumerate(reached.items())
-    ]
-    clauses = [f"{{}} adds {fmt.listed(parts)}"] if parts else []
+    clauses = [f"{{}} adds less than {fmt.share(share)} {WHOLE} {fmt.listed(each)}" for share, each in reached.items()]
     if never:
         share = max(p.share for _, p in never)
-        where = fmt.listed([arm.at_place.strip() for arm, p in never if p.share == share])
+        where = fmt.listed([_place(arm) for arm, p in never if p.share == share])
         clauses.append(
             f"{{}} adds {fmt.share(share)} or more {WHOLE} {where}".rstrip()
             + ", however many queries the connection carries"
         )
     for arm, saves in saving.values():
         clauses.append(
-            f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more queries"
+            f"{{}} saves time {f'{_place(arm)} '.lstrip()}{_below(saves)}, and adds time to connections with more "
+            "queries"
         )
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} adds {fmt.share(p.share)} or more {WHOLE}{arm.at_place} with fewer than about {least}; with "
-                f"more queries, this run cannot tell whether it adds less than {fmt.share(p.share)}"
+                f"{{}} adds {fmt.share(p.share)} or more {WHOLE} {f'{_place(arm)} '.lstrip()}with fewer than about "
+                f"{least}. With more queries, this run cannot tell whether the added time is below {fmt.share(p.share)}"
             )
     return clauses
 
 
+def _place(arm: Arm) -> str:
+    """Return the arm's context in words, such as 'at us-us (45 ms away)'; '' if the run has only one."""
+    return arm.at_place.strip() or arm.context_in_words
+
+
 def _from(point: Point) -> str:
-    """Return a break-even point in words, such as 'from 52 queries upwards [48, 57]'."""
+    """Return a break-even point in words, such as 'with 52 queries or more [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "even with a single query"
-    high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
-    return f"from {queries} upwards [{whole(point.low or 0)}, {high}]"
+    return f"with {queries} or more {_interval(point.low or 0, point.high)}"
+
+
+def _interval(low: float, high: float | None) -> str:
+    """Return an interval in brackets; '(95 % interval: 48 or more)' if it has no upper end."""
+    return f"[{whole(low)}, {whole(high)}]" if high is not None else f"(95{fmt.NBSP}% interval: {whole(low)} or more)"
 
 
 def _below(saves: SavingsLimit) -> str:
     """Return in words which connections save time, such as 'on connections with fewer than 52 queries [48, 57]'."""
-    high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
-    return f"on connections with fewer than {queries} [{whole(saves.low)}, {high}]"
+    return f"on connections with fewer than {queries} {_interval(saves.low, saves.high)}"
 
 
 def _table(index: Index, data: list[Point]) -> Table:
@@ -219,7 +224,7 @@ def _cell(item: Point | None) -> str:
     if item is None:
         return fmt.NONE
     if item.operations is None:
-        return "never" if item.low is None else f"over {whole(item.low)}, if at all"
+        return "never" if item.low is None else f"over {whole(item.low)} or never"
     if item.high is not None and item.high <= 1:
         return "always"
     high = whole(item.high) if item.high is not None else "no end"

@@ -37,8 +37,7 @@ from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 QUOTIENT = (
-    " In rows where the geometric mean of the ratios clearly differs from the quotient of the two values in the row, "
-    "the relative effect is this quotient."
+    " If this mean clearly differs from the quotient of the two values in a row, the row has the quotient instead."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -55,9 +54,6 @@ NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 #: The position of the part "Noise floor" on the page. The section itself has position 20.
 NOISE_FLOOR_ORDER = 90
-#: If the effects on a metric have at most this many different verdicts, one sentence has a clause for each verdict.
-#: Otherwise each verdict has a separate sentence.
-MOST_CLAUSES = 2
 
 
 class CostsSection(Section[None, None]):
@@ -101,8 +97,8 @@ class CostsSection(Section[None, None]):
             legend = " ".join(
                 [
                     f"Brackets contain the 95 % confidence interval over {index.unit}s.",
-                    f"A relative effect is the ratio of a variant's figure to the control's, as a geometric mean over "
-                    f"{index.unit}s."
+                    f"A relative effect is the geometric mean over {index.unit}s of the ratio of a variant's figure to "
+                    f"the control's."
                     f"{QUOTIENT if disagreeing else ''}",
                 ]
             )
@@ -169,7 +165,7 @@ def statements(index: Index) -> list[Sentence]:
             *sentences("detail", [sentence(each, lines) for each in rest if each.effects]),
         ]
     if any(lead.leads for lead in index.leads):
-        return sentences("detail", [sentence(line, []) for line in lines])
+        return sentences("detail", [sentence(line, lines) for line in lines])
     each = [text for arm in arms for text in _costs(index, arm)]
     if len({arm.context for arm in arms}) < 2 and len(each) <= MOST_HEADLINES:
         return sentences("answer", each)
@@ -214,9 +210,9 @@ def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     return [
         (
             ranked[-1],
-            f"{ranked[-1].label} {most} of {len(main)} protections: it {_clauses(ranked[-1])}.{_noise(ranked[-1])}",
+            f"{fmt.capital(ranked[-1].label)} {most} of {len(main)} protections. {sentence(ranked[-1], [])}",
         ),
-        (ranked[0], f"{ranked[0].label} {least}: it {_clauses(ranked[0])}.{_noise(ranked[0])}"),
+        (ranked[0], f"{fmt.capital(ranked[0].label)} {least}. {sentence(ranked[0], [])}"),
     ]
 
 
@@ -234,7 +230,19 @@ def sentence(line: Line, lines: list[Line]) -> str:
     the sentence says where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
+    many = len(line.effects) > 1
+    return " ".join(_in_view(f"{line.label} {each}", view, first=many) for each in _clauses(line)) + _noise(line)
+
+
+def _in_view(text: str, view: str, *, first: bool = False) -> str:
+    """Return a sentence about an arm, with its view, such as 'on the wire', if that is not ''.
+
+    The view comes last, except in two cases: `first` is true, for sentences that end with several contexts, or the
+    sentence is about unresolved effects, because then it may end with a reason in brackets.
+    """
+    if view and (first or "unresolved" in text):
+        return fmt.capital(f"{view}, {text}.")
+    return fmt.capital(f"{text} {view}".rstrip() + ".")
 
 
 def _noise(line: Line) -> str:
@@ -249,8 +257,10 @@ def _noise(line: Line) -> str:
     ]
     if not hidden:
         return ""
-    by = f"by as much as {line.label} changes it"
-    return f" Identical copies of the control differ in '{line.metric.label}'{_places(hidden)} {by}."
+    return (
+        f" Two identical copies of the control differ in '{line.metric.label}'{_places(hidden)} as much as "
+        f"{line.label} and the control do."
+    )
 
 
 def _why_unresolved(effect: Effect) -> str:
@@ -260,24 +270,14 @@ def _why_unresolved(effect: Effect) -> str:
     return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""
 
 
-def _clauses(line: Line) -> str:
-    """Return the predicate of a line's sentence, with a clause for each verdict.
-
-    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %". If there are
-    more than `MOST_CLAUSES` verdicts, return a separate sentence for each.
-    """
-    name, parts = f"'{line.metric.label}'", []
+def _clauses(line: Line) -> list[str]:
+    """Return a predicate for each verdict of a line: "lowers 'connections a second' by 66.4 % on the LAN"."""
     found = dict.fromkeys(effect.verdict for _, effect in line.effects)
-    few = len(found) <= MOST_CLAUSES
-    for verdict in found:
-        effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
-        clause = _clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1)
-        parts.append(" ".join(clause).rstrip())
-        name = "it" if few else name
-    if not few:
-        return f". {fmt.capital(line.label)} ".join(parts)
-    *first, last = parts
-    return ", and ".join([", ".join(first), last] if first else [last])
+    by_verdict = [(each, [pair for pair in line.effects if pair[1].verdict is each]) for each in found]
+    return [
+        " ".join(_clause(line.metric, verdict, effects, f"'{line.metric.label}'", with_places=len(line.effects) > 1))
+        for verdict, effects in by_verdict
+    ]
 
 
 def _clause(
@@ -285,29 +285,31 @@ def _clause(
 ) -> tuple[str, str]:
     """Return the verb and the object of a clause about effects with the same verdict.
 
-    For example ('lowers', "'queries a second' at lan by 12 %"). The object of 'makes no difference above 5 %' can be
-    ''. `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
+    For example ('lowers', "'queries a second' by 12 % on the LAN"). `name` is the metric's label in quotes.
     """
-    named = name != "it"
     rate = metric.better == "higher"
     if verdict is Verdict.NO_DIFFERENCE:
-        verb, places = f"makes no difference above {fmt.share(metric.margin)}", _places(effects)
-        return (f"{verb} to", f"{name}{places}") if named else (verb, places.lstrip())
+        return f"makes no difference above {fmt.share(metric.margin)} to", f"{name}{_places(effects)}"
     if verdict is Verdict.NO_COST:
         return f"does not {'lower' if rate else 'raise'}", (
             f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
-    has_places = with_places or any(arm.at for arm, _ in effects)
+    has_places = with_places or any(_place(arm) for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED and has_places:
-        parts = [f"of {_amount(metric, effect)} {_place(arm)}{_why_unresolved(effect)}" for arm, effect in effects]
-        return "has an unresolved effect", f"{f'on {name} ' if named else ''}{fmt.listed(parts)}"
+        parts = [
+            f"{_amount(metric, effect)} {_place(arm)}".rstrip() + _why_unresolved(effect) for arm, effect in effects
+        ]
+        return f"has an unresolved effect on {name}:", fmt.listed(parts)
     if verdict is Verdict.UNRESOLVED:
         effect = effects[0][1]
         return "has an unresolved effect of", f"{_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
     less, more = fmt.verbs(metric.unit)
     if has_places:
         verb = less if rate == (verdict is Verdict.COSTS) else more
-        return verb, f"{name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
+        return (
+            verb,
+            f"{name} {fmt.listed([f'by {_amount(metric, effect)} {_place(arm)}'.rstrip() for arm, effect in effects])}",
+        )
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
         return ("lowers", f"{name} by {amount}") if rate else ("adds", f"{amount} to {name}")
@@ -323,12 +325,10 @@ def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
     """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if there is only one context."""
-    arms = [arm for arm, _ in effects if arm.context]
-    if not arms:
-        return ""
-    if any(arm.context_in_words and not arm.context_in_words.startswith("at ") for arm in arms):
-        return " " + fmt.listed([_place(arm) for arm, _ in effects])
-    return f" at {fmt.listed([_place(arm).removeprefix('at ') for arm in arms])}"
+    places = [place for arm, _ in effects if (place := _place(arm))]
+    if places and all(place.startswith("at ") for place in places):
+        return f" at {fmt.listed([place.removeprefix('at ') for place in places])}"
+    return f" {fmt.listed(places)}" if places else ""
 
 
 def _place(arm: Arm) -> str:
@@ -361,25 +361,26 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
     if not effects:
         return None
-    names = fmt.listed(list(dict.fromkeys(f"'{line.metric.label}'" for line in remaining)))
+    labels = [*dict.fromkeys(f"'{line.metric.label}'" for line in remaining)]
+    names = fmt.listed(labels)
     costs = [each for each in effects if each[2].verdict is Verdict.COSTS]
     if not costs:
         unresolved = sum(effect.verdict is Verdict.UNRESOLVED for *_, effect in effects)
-        tail = f"; {unresolved} of {len(effects)} effects are unresolved" if unresolved else ""
-        return f"No cost was measured in {names}{tail}."
+        tail = f" {unresolved} of {len(effects)} effects are unresolved." if unresolved else ""
+        return f"The run found no cost in {names}.{tail}"
     line, arm, _ = max(costs, key=lambda each: Line("", each[0].metric, [(each[1], each[2])]).mean_cost)
     most = line._replace(effects=[pair for pair in line.effects if pair[0] is arm])
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
-    tail = f"; no protection has a measurable cost{_places(list(free.values()))}" if free else ""
-    most_costly = f"{arm.label} in '{line.metric.label}'"
-    return f"{sentence(most, lines)} In {names}, no relative cost is larger than that of {most_costly}{tail}."
+    tail = f" No protection has a measurable cost{_places(list(free.values()))} in {names}." if free else ""
+    among = f" No relative cost in {names} is larger." if len(labels) > 1 else ""
+    return f"{sentence(most, lines)}{among}{tail}"
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
     """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
 
-    Unresolved effects have a sentence of their own.
+    Each verb has a sentence of its own.
     """
     texts = []
     for view, words in VIEWS.items():
@@ -389,19 +390,13 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
         ]
-        clauses: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+        clauses: dict[str, list[tuple[str, str]]] = {}
         for line in lines:
-            verdict = line.effects[0][1].verdict
-            clause = _clause(line.metric, verdict, line.effects, f"'{line.metric.label}'")
-            clauses[verdict is Verdict.UNRESOLVED].append(clause)
-        parts = [
-            fmt.capital(f"{words}, {text}" if unresolved and words else f"{text} {words}".rstrip())
-            for unresolved, each in clauses.items()
-            if each
-            for text in [f"{arm.label} {predicate(each, subjects=1)}"]
-        ]
+            clause = _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'")
+            clauses.setdefault(clause[0], []).append(clause)
+        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", words) for each in clauses.values()]
         if parts:
-            texts.append(f"{'. '.join(parts)}.{''.join(map(_noise, lines))}")
+            texts.append(f"{' '.join(parts)}{''.join(map(_noise, lines))}")
     return texts
 
 

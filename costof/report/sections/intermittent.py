@@ -33,9 +33,9 @@ METHOD = (
     "copy. For each slice, the median time of an operation is divided by the median over the arm's slices. A slice is "
     "outlying if this quotient is worse than the mean quotient of the round's other two slices by more than two robust "
     "standard deviations and by more than 10 %. A randomization test decides whether the arm's slices are outlying "
-    "more often and farther than those of the control and its copy. An operation is slow if it takes longer than the "
-    "median of its slice by more than half of that median, and by more than half of the control's median. A t-test "
-    "over {unit}s compares the arm's share of slow operations with the shares of the control and its copy."
+    "more often and farther than those of the control and its copy. An operation is slow if its time "
+    "exceeds the median of its slice by more than half of this median, and by more than half of the control's median. "
+    "A t-test over {unit}s compares the arm's share of slow operations with the shares of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
@@ -181,7 +181,7 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
         f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
     )
     text = (
-        f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
+        f"{fmt.capital(index.subject(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
         f"(measured windows), '{metric.label}' {worse} of the other slices. The control and its copy had "
         f"{fmt.plural(each.usual, 'such outlying slice')} of {each.usual_of}."
     )
@@ -191,17 +191,18 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
         fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
     )
     return (
-        f"{text} The difference of {index.label_at(each.arm)} from the control in '{metric.label}' is {mean} on "
+        f"{text} The difference of {index.quoted(each.arm)} from the control in '{metric.label}' is {mean} on "
         f"average and {usual} in a typical round."
     )
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
-    metric, effect, label = index.metrics[each.metric], index.effect(each.metric, each.arm), index.label_at(each.arm)
+    metric, effect, label = index.metrics[each.metric], index.effect(each.metric, each.arm), index.quoted(each.arm)
+    operations = f"the operations in '{metric.label}'"
     text = (
-        f"{fmt.capital(label)} slows some operations of '{metric.label}' far more than others. With {label}, "
-        f"{fmt.percent(each.share)} of all operations of '{metric.label}' take at least 1.5 times as long as the "
-        f"median, compared with {fmt.percent(each.usual)} with the control and its copy."
+        f"{fmt.capital(index.subject(each.arm))} slows some of {operations} far more than others. For {label}, "
+        f"{fmt.percent(each.share)} of {operations} take at least 1.5 times as long as the median operation; for the "
+        f"control and its copy, {fmt.percent(each.usual)} do."
     )
     if effect is None:
         return text
@@ -209,7 +210,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     size = effect.difference if is_more else effect.difference.through(neg)
     than = "higher than" if is_more else "lower than"
     amount = fmt.absolute(size, effect.unit)
-    return f"{text} With {label}, the mean of '{metric.label}' is {amount} {than} with the control."
+    return f"{text} For {label}, the mean of '{metric.label}' is {amount} {than} for the control."
 
 
 SECTION = IntermittentSection()

@@ -25,7 +25,7 @@ USUAL_RATE = 1_000.0
 DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0
 NOTE = (
-    "Each time in the table is how long the log alone takes to fill {disk}, if nothing removes or compresses the log. "
+    "Each time in the table is the time that the log alone takes to fill {disk}, if nothing removes or compresses it. "
     "For another disk or rate, the seconds until the disk is full are the bytes of the disk ÷ (operations a second × "
     "bytes of log an operation)."
 )

@@ -115,10 +115,10 @@ def _growth_row(index: Index, landmarks: list[int], memory: ArmMemory) -> list[s
 
 
 def _missing(index: Index, planned: int, memory: ArmMemory) -> str:
-    arm = fmt.capital(index.label(memory.arm))
+    arm = f"For '{index.label(memory.arm)}',"
     if not memory.connections:
-        return f"{arm}: {memory.missing}."
-    return f"{arm}: only {memory.connections:,} of {planned:,} connections were measured: {memory.missing}."
+        return f"{arm} no connections were measured. Reason: {memory.missing}."
+    return f"{arm} only {memory.connections:,} of {planned:,} connections were measured. Reason: {memory.missing}."
 
 
 def sized(estimate: Estimate, *, signed: bool = False) -> Text:

@@ -34,13 +34,13 @@ class MethodSection(Section[None, None]):
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} for a short time (a "
-        f"slice), so drift of the machine affects all arms (variants) alike. The order is random (seed {core.seed}) "
-        "and balanced: each arm follows every other arm equally often.",
+        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} (variants) for a short "
+        f"time, called a slice. Drift of the machine therefore affects all arms alike. The order is random (seed "
+        f"{core.seed}) and balanced: each arm follows every other arm equally often.",
         f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
         f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
-        f"{index.unit}s, not from single operations. The variance of an effect is partly pooled over all arms that "
-        "the metric has.",
+        f"{index.unit}s, not from single operations. The variance of an effect is pooled in part over all arms that "
+        "have the metric.",
         "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
         "testing (headline effects by Holm, the others by Benjamini and Hochberg); the printed intervals are not. "
         "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
@@ -55,13 +55,13 @@ def _method(index: Index) -> list[str]:
             "start: the mean of the start's rounds."
         )
     if shortened := [
-        f"each window of {_workload(index, name)} took {fmt.share(round(share, 2))}"
+        f"Each window of the workload {_workload(index, name)} took {fmt.share(round(share, 2))} of the planned time."
         for name, share in core.slice_shares.items()
         if share < 1
     ]:
         lines.append(
             "After the warm-up, the measured windows were shortened, so that more rounds fit into the budget. "
-            f"{fmt.capital(fmt.listed(shortened))} of the planned time."
+            f"{' '.join(shortened)}"
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(

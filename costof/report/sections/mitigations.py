@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import neg
@@ -48,10 +48,10 @@ HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
 GIVES_UP = "gives up"
 WHOLE = "the protection"
 METHOD = (
-    "The gain of a mitigation is the difference between the protection with the mitigation and the protection "
-    "alone, round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with its "
-    "95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains more "
-    "than the protection costs."
+    "The gain of a mitigation is the change from the protection alone to the protection with the mitigation, "
+    "computed round by round. The recovered share of the loss is the gain of a mitigation divided by the loss, with "
+    "its 95 % interval (Fieller). The loss is {loss}. A recovered share above 100 % means that the mitigation gains "
+    "more than the protection costs."
 )
 HOW_TO_READ = (
     "Points show the recovered share of the loss, lines its 95 % interval. A share of 100 % is {loss}. Above 100 %, "
@@ -355,7 +355,8 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
     """Return what reduces the cost, such as 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'"""
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
-        return f"{_gains(index, data, data.best)}{but}.{_share_of_loss(index, data, data.best)}"
+        also = _control_with_it(index, data, data.best) + _share_of_loss(index, data, data.best)
+        return f"{_gains(index, data, data.best)}{but}.{also}"
     keeping = [each for each in data.protecting if not each.gives_up]
     which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
@@ -386,17 +387,13 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     loss, values = index.effect(metric.name, data.reference), index.value(metric.name, data.reference)
     assert values is not None
     before = values.mean.value
-    with_it, on_arm = index.value(metric.name, best.arm), index.effect(metric.name, best.arm)
+    with_it = index.value(metric.name, best.arm)
     after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        also = ""
-        if on_arm is not None:
-            changed = f"with {_subject(best)}" if data.reference_levels.get(best.factor) else "without this change"
-            also = f"; '{index.label(data.control)}' reaches {fmt.number(on_arm.control_value)} {changed}"
+        rate = fmt.with_unit(fmt.number(after), metric.unit)
         return (
-            f"{_subject(best)} raises {words} with {index.label(data.reference)} from {fmt.number(before)} to "
-            f"{fmt.number(after)}{also}"
+            f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for '{index.label(data.reference)}'"
         )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
@@ -405,6 +402,16 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     if before - after >= loss.difference.value:
         return f"{_subject(best)} saves {saved}, more than {added}"
     return f"{_subject(best)} saves {saved} of {added}"
+
+
+def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
+    """Return a further sentence with the control's rate, to compare it with the mitigation's; '' if there is none."""
+    on_arm = index.effect(data.metric, best.arm)
+    if on_arm is None or not _is_rate(index, data):
+        return ""
+    change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "Without this change"
+    rate = fmt.with_unit(fmt.number(on_arm.control_value), index.metrics[data.metric].unit)
+    return f" {change}, '{index.label(data.control)}' reaches {rate}."
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
@@ -422,23 +429,24 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
-                worsens = "lowers" if _is_rate(index, data) else fmt.verbs(index.metrics[data.metric].unit).more
-                part = f"all of this ({share})" if round(each.recovered.value, 2) >= ALL else f"{share} of this"
-                loss = f"{protection} {worsens} {metric}{_at_reference(data, each)}"
-                clause = f"{loss}; {_subject(each)} recovers {part}"
+                part = f"all ({share})" if round(each.recovered.value, 2) >= ALL else str(share)
+                clause = f"{_subject(each)} recovers {part} of {_whose_loss(index, data, [each])}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
-                reference = f"{compared}{_at_reference(data, each)}"
-                clause = f"{reference}, {_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
+                level = data.reference_levels.get(each.factor, "")
+                reference, instead = (f"with {protection}", f" instead of {level}") if level else (compared, "")
+                gain = _improvement(index, data, each)
+                clause = f"{reference}, {_subject(each)}{instead} {improves} {metric} by {gain}"
             clauses.append(fmt.capital(clause + _but(index, data, each)))
         texts.append(". ".join(clauses))
     if idle := [_subject(each) for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
-        worsens = "lowers" if _is_rate(index, data) else "raises"
+        rate = _is_rate(index, data)
+        worsens, loss = ("lowers", fmt.loss) if rate else (fmt.verbs(index.metrics[data.metric].unit).more, fmt.gain)
         more: dict[str, list[str]] = {}
         for each in harmful:
-            clause = f"{_subject(each)} {worsens} {metric} ({_gain(index, data, each)})"
+            clause = f"{_subject(each)} {worsens} {metric} by {loss(each.gain)}"
             more.setdefault(_reference_at(index, data, each), []).append(clause)
         without_gain += [f"compared with {reference}, {fmt.listed(each)}" for reference, each in more.items()]
     if without_gain:
@@ -491,30 +499,25 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
     return label if is_main else f"{label} with {each.factor} {level}"
 
 
-def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's level of the factor that the mitigation changes, as text such as ' with one client'.
+def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:
+    """Return the loss that mitigations reduce, such as "the 11,057 /s by which TLS lowers 'commits a second'".
 
-    Return '' if this factor belongs to the protection and not to the context.
+    It is the loss at the reference's levels of the factors that these mitigations change; by default, all of them.
     """
-    level = data.reference_levels.get(each.factor, "")
-    return f" with {level}" if level else ""
-
-
-def _whose_loss(index: Index, data: Mitigations) -> str:
-    """Return the loss that mitigations reduce, such as "the 11,057 /s that TLS takes from 'commits a second'"."""
     effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
     if effect is None:
         return "the loss"
     size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
-    levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(each.factor, "") for each in data.protecting)))]
+    factors = [each.factor for each in mitigations or data.protecting]
+    levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(factor, "") for factor in factors)))]
     where = f" with {fmt.listed(levels)}" if levels else ""
-    loss = fmt.absolute(size, metric.unit).value
-    verb = "adds to" if effect.difference.value > 0 else "takes from"
-    return f"the {loss} that {index.label(data.reference)} {verb} {_metric(index, data)}{where}"
+    loss, label = fmt.absolute(size, metric.unit).value, index.label(data.reference)
+    change = f"that {label} adds to" if effect.difference.value > 0 else f"by which {label} lowers"
+    return f"the {loss} {change} {_metric(index, data)}{where}"
 
 
 def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as " TLS lowers 'queries' with one client; a group recovers 77 % of this."
+    """Return a further sentence, such as " A group of 32 clients recovers 77 % of the loss with one client."
 
     Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
     share is unknown.
@@ -522,10 +525,10 @@ def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None or not _is_rate(index, data):
         return ""
-    loss = f"{fmt.capital(index.label(data.reference))} lowers {_metric(index, data)} with {level}"
+    subject = fmt.capital(_subject(best))
     if best.recovered.value > ALL:
-        return f" {loss}; {_subject(best)} gains more than this."
-    return f" {loss}; {_subject(best)} recovers {fmt.percentage(best.recovered).value} of this."
+        return f" {subject} gains more than the whole loss with {level}."
+    return f" {subject} recovers {fmt.percentage(best.recovered).value} of the loss with {level}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
@@ -535,8 +538,8 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
     """
     return [
         f"{fmt.capital(_subject(each))} already causes "
-        f"{fmt.percentage(each.recovered.through(lambda share: 1 - share))} of {_whose_loss(index, data)}; the "
-        "protection itself causes only the rest."
+        f"{fmt.percentage(each.recovered.through(lambda share: 1 - share))} of {_whose_loss(index, data)}. Only "
+        "the rest is due to the protection itself."
         for each in data.without_protection
         if each.recovered is not None
     ]
@@ -556,7 +559,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
         control, protection = index.label(data.control), index.label(data.reference)
         metric = _metric(index, data)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
-        text += f". Compared with '{control}' with {_subject(each)}, {protection} still {change}"
+        text += f". With {_subject(each)}, {protection} still {change} compared with '{control}'"
     return text
 
 

@@ -146,12 +146,12 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
         metric = index.metrics[effect.metric]
         by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
     margins = ", and ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
-    effects = "The effect" if len(noisy) == 1 else "The effects"
+    effects, stay = ("The effect", "stays") if len(noisy) == 1 else ("The effects", "stay")
     metrics = fmt.listed([label for labels in by_margin.values() for label in labels])
     return (
-        f"{effects} on {names} would stay unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, "
+        f"{effects} on {names} {stay} unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, "
         f"or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of "
-        f"{metrics} in the study's file. A cost below the margin of its metric counts as no cost; the margin is now "
+        f"{metrics} in the study's file. A cost below the margin of its metric counts as no cost. The margin is now "
         f"{margins}."
     )
 
@@ -180,13 +180,20 @@ def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
     """Return the metrics of the effects in words, such as "'query' on the wire".
 
-    If `others` has an effect in the same metric, the arms are named too: "'query' on the wire (with 'TLS')".
+    If `others` has an effect in the same metric, the arms are named too: "'query' on the wire (for 'TLS')".
+
+    Arms that are the same for all metrics are named once, after the last metric.
     """
-    ambiguous, names = {other.metric for other in others}, []
-    for metric in dict.fromkeys(effect.metric for effect in effects):
-        arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]
-        names.append(index.metric_in_view(metric) + (f" (with {fmt.listed(arms)})" if metric in ambiguous else ""))
-    return fmt.listed(list(dict.fromkeys(names)))
+    ambiguous, metrics = {other.metric for other in others}, dict.fromkeys(effect.metric for effect in effects)
+    arms = {
+        metric: f" (for {fmt.listed([index.quoted(each.arm) for each in effects if each.metric == metric])})"
+        if metric in ambiguous
+        else ""
+        for metric in metrics
+    }
+    if len({*arms.values()}) == 1:
+        return fmt.listed([*map(index.metric_in_view, metrics)]) + next(iter(arms.values()))
+    return fmt.listed([index.metric_in_view(metric) + arms[metric] for metric in metrics])
 
 
 SECTION = NextSection()

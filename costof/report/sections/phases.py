@@ -112,7 +112,7 @@ def _explained(run: Run, explanation: Explanation, name: str) -> Explained | Non
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     """Return sentences on the added time in the application and on the wire, and on the client's added CPU time."""
-    metric = index.metrics[each.application]
+    metric, subject = index.metrics[each.application], index.subject(arm.name)
     added = fmt.absolute(each.added, metric.unit).value
     share = (
         f"which is {fmt.percentage(each.share)} of the {added} with {each.client}"
@@ -120,14 +120,14 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
         else f"and the share of the {added} with {each.client} is unresolved"
     )
     text = (
-        f"{fmt.capital(arm.label)}{arm.at} adds {added} to '{metric.label}' with {each.client}. Without {each.client}, "
-        f"on the wire, {arm.label}{arm.at} adds {fmt.absolute(each.on_the_wire, metric.unit).value} to "
+        f"{fmt.capital(subject)} adds {added} to '{metric.label}' with {each.client}. Without {each.client}, on the "
+        f"wire, {arm.label} adds {fmt.absolute(each.on_the_wire, metric.unit).value} to "
         f"'{index.metric_label(each.wire)}', {share}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f". With {arm.label}{arm.at}, the CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new "
+        text += f". With {arm.label}, the CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new "
         if opened is None or round(opened, 1) == 1:
             text += "connection"
         else:

@@ -244,8 +244,8 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
     text = f"{fmt.capital(index.label(arm))} {fmt.listed(clauses)}, {away} away ({basis})."
     if opened is not None and data.most_connections is not None and opened.connections > data.most_connections:
         text += (
-            f" Clients would hold about {fmt.number(opened.connections, 0)} connections at once; this run measured at "
-            f"most {data.most_connections}."
+            f" At this load, clients hold about {fmt.number(opened.connections, 0)} connections at once. This run "
+            f"measured at most {data.most_connections}."
         )
     return text
 

@@ -99,7 +99,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
         metric = index.metrics[data.metric]
         texts = [
-            f"With {', '.join(conditions)}, {_advice(index, metric, data.unit, findings)}."
+            " ".join(f"With {', '.join(conditions)}, {each}." for each in _advice(index, metric, data.unit, findings))
             for conditions, findings in _groups(index, data)
         ]
         return [*sentences("answer", texts), *sentences("verdict", [" ".join(texts)] if texts else [])]
@@ -120,8 +120,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
                 if figure.fits(arm.levels) and figure.series
             }
             note = published.cited + "".join(
-                f" The published figures beside '{label}' were measured with '{name}'."
-                for label, name in series.items()
+                f" The published figures beside '{label}' were measured with {name}." for label, name in series.items()
             )
         head = [*COLUMNS[:CONTROL], index.control_heading, *COLUMNS[CONTROL + 1 :]]
         for title, rows in tables:
@@ -182,7 +181,8 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
         yield list(conditions), sorted(findings, key=lambda each: float(each.size))
 
 
-def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> str:
+def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> list[str]:
+    """Return clauses about an arm: for which sizes to use it, not to use it, or that it makes no difference."""
     label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.control_arm or "")
     instead = f"{label} instead of '{control}'"
     same = [each for each in findings if each.same]
@@ -204,7 +204,7 @@ def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) ->
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
         at, amounts = _at(unresolved, unit), _amounts(metric, unresolved, unit)
         parts.append(f"the effect of {label} {at} is unresolved ({amounts})")
-    return "; ".join(parts)
+    return parts
 
 
 def _sizes(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
@@ -218,7 +218,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
-    """Return findings in words, such as "'operations a second' with 7 nodes +38 % [35, 41] and with 9 nodes +44 %".
+    """Return findings in words, such as "effect on 'operations a second': +38 % with 7 nodes and +44 % with 9 nodes".
 
     The size is left out if there is only one finding.
     """
@@ -226,8 +226,8 @@ def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
     for each in some:
         ratio = each.effect.ratio
         amount = fmt.relative(ratio) if ratio else fmt.absolute(each.effect.difference, each.effect.unit, signed=True)
-        parts.append(f"with {each.size} {unit} {amount}" if len(some) > 1 else str(amount))
-    return f"'{metric.label}' {fmt.listed(parts)}"
+        parts.append(f"{amount} with {each.size} {unit}" if len(some) > 1 else str(amount))
+    return f"effect on '{metric.label}': {fmt.listed(parts)}"
 
 
 SECTION = RecommendationsSection()

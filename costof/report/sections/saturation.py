@@ -39,7 +39,7 @@ MOST_NAMED = 3
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
-    "workers (Little's law). More workers would lengthen each operation, but not raise the rate. The column 'limit' "
+    "workers (Little's law). More workers lengthen each operation and do not raise the rate. The column 'limit' "
     "says what limits the rate: the CPU time that one program may use, or this machine's CPU."
 )
 
@@ -161,11 +161,7 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     of_metric = [each for each in data if each.workload == metric.workload]
     for limit in dict.fromkeys(each.limit for each in of_metric if each.limit):
         loops = [each for each in of_metric if each.limit == limit]
-        workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
-        yield (
-            f"The maximum of '{metric.label}', with all {workers} workers always busy, is limited by {limit}: "
-            f"{_capacities(index, loops)}."
-        )
+        yield f"{fmt.capital(limit)} limits '{metric.label}'. {_capacities(index, metric.label, loops)}."
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
             f"The time of '{time}' follows from '{metric.label}', because the workers are always busy: time = number "
@@ -173,22 +169,19 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         )
 
 
-def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return the highest rate of each arm as text, such as "586 /s [580, 592] for 'plain' and 131 /s for 'TLS'".
+def _capacities(index: Index, label: str, loops: list[Loop]) -> str:
+    """Return the highest rate of each arm as text, such as "The highest rate is 586 /s [580, 592] for 'plain'".
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in loops])
+        rates = fmt.listed([f"{_capacity(each)} for {index.quoted(each.arm)}" for each in loops])
+        return f"The highest possible {'rate is' if len(loops) == 1 else 'rates are'} {rates}"
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    low, high = (f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in (least, most))
-    return f"{low} is the lowest of the {len(loops)} variants with this limit, and {high} the highest"
-
-
-def _quoted(index: Index, name: str) -> str:
-    """Return an arm's label in quotes with its context behind it, such as "'plain' at us-us"."""
-    arm = index.arm(name)
-    return f"'{arm.label}'{arm.where}" if arm else f"'{name}'"
+    low, high = (f"{_capacity(each)}, for {index.quoted(each.arm)}" for each in (least, most))
+    return (
+        f"Of the {len(loops)} variants with this limit, the lowest '{label}' is {low}. The highest '{label}' is {high}"
+    )
 
 
 def _capacity(loop: Loop) -> fmt.Text:

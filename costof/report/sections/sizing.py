@@ -229,8 +229,8 @@ def _sentence(sizing: Sizing) -> str:
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
         text += (
-            f". With {sizing.label}, a measured burst of {check.clients:,} new clients took {measured}; the prediction "
-            f"is {predicted}"
+            f". With {sizing.label}, a measured burst of {check.clients:,} new clients took {measured}. The predicted "
+            f"time of this burst is {predicted}"
         )
     return f"{text}."
 

@@ -247,18 +247,28 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
     """Return a sentence such as "An upgrade from PostgreSQL 15 to 18 (plain) changes 'connect' by +6 % [4, 8]"."""
     changed = [f"{_metric(index, each)} by {fmt.relative(each.ratio)}" for each in changes if each.verdict in CHANGED]
     clauses = [f"changes {fmt.listed(changed)}"] if changed else []
-    for verdict, words in (
-        (Verdict.NO_DIFFERENCE, "makes no difference above {} to"),
-        (Verdict.NO_COST, "adds no cost above {} to"),
-        (Verdict.UNRESOLVED, "has an unresolved effect on"),
+    for verdict, words, to in (
+        (Verdict.NO_DIFFERENCE, "makes no difference above {}", "to"),
+        (Verdict.NO_COST, "adds no cost above {}", "to"),
+        (Verdict.UNRESOLVED, "has an unresolved effect", "on"),
     ):
         if same := [each for each in changes if each.verdict is verdict]:
             margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
-            clauses.append(f"{words.format(margin)} {fmt.listed([_metric(index, each) for each in same])}")
-    subject = _subject(index, versions, changes[0].before, changes[0].after)
-    *first, last = clauses
-    text = f"{', '.join(first)}, and {last}" if first else last
-    return f"{fmt.capital(subject)} {text}."
+            clauses.append(f"{words.format(margin)} {_metrics(index, same, to)}")
+    subject = fmt.capital(_subject(index, versions, changes[0].before, changes[0].after))
+    return " ".join(f"{subject} {clause}." for clause in clauses)
+
+
+def _metrics(index: Index, changes: Sequence[VersionChange], to: str) -> str:
+    """Return the metrics of the changes by view, such as "to 'connect' and 'query' on the wire".
+
+    `to` is the preposition before the metrics of each view.
+    """
+    by_view: dict[str, list[str]] = {}
+    for each in changes:
+        view = VIEWS[index.metrics[each.metric].view] if index.many_views else ""
+        by_view.setdefault(view, []).append(f"'{index.metric_label(each.metric)}'")
+    return ", and ".join(f"{to} {fmt.listed(labels)} {view}".rstrip() for view, labels in by_view.items())
 
 
 def _verdicts(figures: Sequence[KeyFigure]) -> list[str]:

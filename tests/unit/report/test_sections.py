@@ -83,8 +83,7 @@ def test_report_states_only_the_rate_of_requests_if_all_workers_are_always_busy(
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    limited = "with all 200 workers always busy, is limited by the CPU time"
-    assert f"The maximum of '{RATE}', {limited}" in text
+    assert f"The CPU time that the balancer may use limits '{RATE}'." in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1
@@ -206,8 +205,8 @@ def test_report_says_that_a_predicted_load_needs_more_open_connections_than_were
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
     # 300 connections a second, each open for 3 + 20 round trips.
-    assert "Clients would hold about 1,1" in text
-    assert "connections at once; this run measured at most 96." in text
+    assert "clients hold about 1,1" in text
+    assert "connections at once. This run measured at most 96." in text
 
 
 def test_report_of_a_run_without_a_load_predicts_only_operations_that_do_not_queue() -> None:
@@ -281,4 +280,6 @@ def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(
     of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory for each connection"
     assert sentence == f"{of_a_connection}: 160 MB for 10,000 clients."
     assert result.sections.cost_model.memory_bytes["tls"].value == 16_000
-    assert "only 700 of 1,000 connections were measured: the server closed the connection." in render_markdown(result)
+    assert "only 700 of 1,000 connections were measured. Reason: the server closed the connection." in render_markdown(
+        result
+    )

@@ -96,7 +96,7 @@ def test_report_names_the_measurements_that_were_shortened(tmp_path: Path) -> No
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
     text = spaced(render_markdown(result)).replace("\\", "")
-    assert "Each window of “point selects on 1 connection” took 25 % of the planned time." in text
+    assert "Each window of the workload “point selects on 1 connection” took 25 % of the planned time." in text
 
 
 def test_only_the_arm_that_the_server_refuses_has_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -113,7 +114,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the report needs no example service.
             return Lead()
-        words = {cost.metric: WORDS[cost.operation] for cost in data.operations}
+        named = words(index, data)
         of_sentences, measured = (
             frozenset(
                 (effect.metric, effect.arm)
@@ -129,7 +130,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
             # In a run with several contexts, other sentences may repeat the effects to compare them between contexts.
             follow=frozenset() if index.many_contexts else of_sentences,
             computed_away=away and not distances(index, data),
-            words=words,
+            words={cost.metric: named[cost.operation] for cost in data.operations},
             in_figures=measured,
         )
 
@@ -147,7 +148,6 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
-WORDS = {CONNECTION: "a new connection", OPERATION: "an operation"}
 COMPUTED = "computed from a run on one machine"
 #: The summary mentions a protection's additional round trips and bytes only if there are at least this many.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
@@ -158,12 +158,20 @@ LEAST_DISTANCE_MS = 0.01
 MOST_SENTENCES = 3
 
 
+def words(index: Index, model: CostModel) -> dict[str, str]:
+    """Return a new connection and an operation in words, such as 'a query' if the metric is 'query, 1 connection'."""
+    metric = next((cost.metric for cost in model.operations if cost.operation == OPERATION), "")
+    label = re.split(r",| on | over ", index.metric_label(metric))[0] if metric in index.metrics else "an operation"
+    article = "" if label.startswith(("a ", "an ")) else "an " if label[:1].lower() in "aeio" else "a "
+    return {CONNECTION: "a new connection", OPERATION: f"{article}{label}"}
+
+
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection … At …, TLS uses …'.
+    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection … At …, TLS needs …'.
 
     The costs are calculated for an example service. `measured_load` returns its load and distance.
     """
-    load = measured_load(index, model)
+    load, named = measured_load(index, model), words(index, model)
     far = f", for clients{away}" if (away := _away(model, load)) else ""
     connects = has_connections(model)
     service = (
@@ -174,13 +182,18 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     for each in _in_sentences(index, model):
         costs = added(each, load)
         measured = dict(_measured_effects(index, model, each.protection))
-        connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
-        operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
+        connection = _time_change(named[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
+        operation = _time_change(named[OPERATION], costs.operation_ms, measured.get(OPERATION))
         alike = connection.startswith(ADDS) and operation.startswith(ADDS)
-        both = f"{connection} and {operation.removeprefix(ADDS) if alike else operation}"
-        times = f"{both if connects else operation}{far}{_on_disk(model)}"
+        label = fmt.capital(each.label)
+        both = (
+            f"{connection} and {operation.removeprefix(ADDS)}{far}"
+            if alike
+            else f"{connection}{far}. {label} {operation}{far}"
+        )
+        times = f"{both if connects else f'{operation}{far}'}{_on_disk(model)}"
         cores = f"{each.label} {_cores_change(costs.cores)} (calculated)"
-        yield fmt.capital(f"{each.label} {times}. At {service}, {cores}.")
+        yield f"{label} {times}. At {service}, {cores}."
 
 
 def _away(model: CostModel, load: Load) -> str:
@@ -190,7 +203,7 @@ def _away(model: CostModel, load: Load) -> str:
 
 
 def _on_disk(model: CostModel) -> str:
-    return f", on a disk that needs {fmt.absolute(model.flush_ms, 'ms').value} for a flush" if model.flush_ms else ""
+    return f", on a disk whose flush takes {fmt.absolute(model.flush_ms, 'ms').value}" if model.flush_ms else ""
 
 
 def flush_sources(index: Index, model: CostModel) -> list[str]:
@@ -211,7 +224,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     The figures are calculated for the load and the distance that `measured_load` returns.
     """
     load = measured_load(index, model)
-    away = _away(model, load)
+    away, named = _away(model, load), words(index, model)
     # Readers must be able to distinguish these figures from other figures at the top of the report. So the label says
     # 'computed' if the run measured at another distance, or 'on the wire' if there are also figures measured in an
     # application.
@@ -219,7 +232,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     at = ", on the wire" if index.many_views and not computed else ""
     first_arms = {arm.protection: arm for arm in reversed(index.arms)}
     metrics = {
-        name: [*dict.fromkeys(cost.metric for cost in model.operations if cost.operation == name)] for name in WORDS
+        name: [*dict.fromkeys(cost.metric for cost in model.operations if cost.operation == name)]
+        for name in (CONNECTION, OPERATION)
     }
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms + cost.flushes * load.flush_ms
@@ -232,10 +246,10 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
         times = [
-            (CONNECTION, f"{WORDS[CONNECTION]}{away}", at, costs.connection_ms),
-            (OPERATION, WORDS[OPERATION], f"{away if computed else ''}{at}", costs.operation_ms),
+            (CONNECTION, f"{named[CONNECTION]}{away}", at, costs.connection_ms),
+            (OPERATION, named[OPERATION], f"{away if computed else ''}{at}", costs.operation_ms),
         ]
-        for name, words, place, computed_ms in times if has_connections(model) else times[1:]:
+        for name, what, place, computed_ms in times if has_connections(model) else times[1:]:
             effect = effects.get(name)
             difference = effect.difference if effect is not None else computed_ms
             measured_arm = index.arm(effect.arm) if effect is not None else None
@@ -244,8 +258,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 name=name,
                 arm=each.protection,
                 arm_label=each.label,
-                label=f"{words}{place}",
-                words=words,
+                label=f"{what}{place}",
+                words=f"{named[name]} of a client{away}" if name == CONNECTION and away else what,
                 unit="ms",
                 metrics=metrics[name],
                 arms=(measured_arm or first_arms[each.protection]).with_control,
@@ -299,7 +313,8 @@ def reasons(index: Index, model: CostModel) -> list[str]:
             parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
         if parts:
             texts.append(
-                f"{'A new connection' if connects else 'An operation'} with {each.label} needs {fmt.listed(parts)}."
+                f"{fmt.capital(words(index, model)[CONNECTION if connects else OPERATION])} with {each.label} needs "
+                f"{fmt.listed(parts)}."
             )
     return texts
 
@@ -331,7 +346,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
     """
     ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
-        return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
+        return f"changes the time of {operation} by at most {fmt.at_most(ms, 'ms')}"
     ratio = measured.printed_ratio if measured is not None else None
     share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
@@ -339,10 +354,10 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
 
 
 def _cores_change(cores: Estimate) -> str:
-    """Return a clause about additional cores, such as 'uses 0.12 cores [0.11, 0.13] more'."""
+    """Return a clause about additional cores, such as 'needs 0.12 [0.11, 0.13] more CPU cores'."""
     if cores.low <= 0 <= cores.high:
-        return f"changes CPU use by at most {fmt.at_most(cores, 'cores')}"
-    return f"uses {fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'less'}"
+        return f"changes the used CPU time by at most {fmt.at_most(cores, 'cores')}"
+    return f"needs {fmt.absolute(_size(cores))} {'more' if cores.value > 0 else 'fewer'} CPU cores"
 
 
 def _size(estimate: Estimate) -> Estimate:
@@ -448,10 +463,10 @@ def near_end(index: Index, model: CostModel) -> str | None:
             labels.append(cost.label)
     if not labels:
         return None
-    names = fmt.listed(labels)
+    names = fmt.listed([f"'{label}'" for label in labels])
     return (
         f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
-        "handshake, so this handshake's round trip does not cross the link and is not counted."
+        "handshake. The round trip of this handshake does not cross the link and is not counted."
     )
 
 

@@ -36,7 +36,7 @@ INTERVALS = (
     "of its terms' intervals, so it is too wide rather than too narrow."
 )
 FINALLY = "A “request on average” is an operation with its share of the connection. Your numbers stay on this page."
-FIXED_QUERIES = "Each connection has {queries} queries, as in this run; the cores would differ with another number."
+FIXED_QUERIES = "Each connection has {queries} queries, as in this run; another number needs other cores."
 WITHOUT = {
     "queries": "“queries={value}” in this page's address has no effect: each connection of this run has {fixed} "
     "queries.",

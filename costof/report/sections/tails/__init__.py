@@ -233,7 +233,7 @@ def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
     value, name = fmt.with_unit(fmt.number(tail.value), metric.unit), percentile_name(tail.percentile)
     return (
-        f"{fmt.capital(index.label_at(tail.arm))} raises the {name} of '{metric.label}' to {value} "
+        f"{fmt.capital(index.subject(tail.arm))} raises the {name} of '{metric.label}' to {value} "
         f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
 
@@ -245,8 +245,8 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
             arms.setdefault((each.percentile, each.metric, each.needed), []).append((each.arm, each.operations))
     for (percentile, metric, needed), each_arm in arms.items():
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations, so it "
-            f"is not shown for {with_operations(index, each_arm)}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations and "
+            f"is left out for {with_operations(index, each_arm)}."
         )
 
 

@@ -192,7 +192,7 @@ def percentile_name(percentile: float) -> str:
 def _sentence(index: Index, curve: Curve) -> str:
     """Return a sentence that says whether fast and slow operations cost the same or, if not, which cost more."""
     metric, points = index.metrics[curve.metric], curve.points
-    subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
+    subject, what = fmt.capital(index.subject(curve.arm)), index.metric_in_view(curve.metric)
     first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
     alike = alike_from_the_first(points)
     low, high = max(point.low for point in alike), min(point.high for point in alike)
@@ -209,7 +209,7 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"percentile from {first} to {last}."
             )
         rest = len(points) - len(sure)
-        others = "Another one is" if rest == 1 else f"The other {rest} are"
+        others = "Another percentile is" if rest == 1 else f"The other {rest} percentiles are"
         return (
             f"{subject} {about} {what} at {len(sure)} of the {len(points)} examined percentiles ({first} to {last}). "
             f"{others} too uncertain to tell a {effect} of {amount} from none."
@@ -219,7 +219,7 @@ def _sentence(index: Index, curve: Curve) -> str:
         shown = [
             f"{_added(each, metric)} at {percentile_name(each.percentile)}" for each in (points[0], middle, points[-1])
         ]
-        return f"{subject} changes {what} by {fmt.listed(shown)}: no single cost fits all operations."
+        return f"{subject} changes {what} by an amount that depends on the percentile: {fmt.listed(shown)}."
     *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
     if none:
@@ -252,15 +252,17 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
 
 def with_operations(index: Index, arms: Sequence[tuple[str, int]]) -> str:
     """Return arms with their numbers of operations as text, such as "'TLS 1.3' and 'SSH' (48 operations each)"."""
+    if len(arms) > 1 and {arms[0][1]} == {each for _, each in arms} and len(arms) == len(index.arms):
+        return f"all variants ({fmt.plural(arms[0][1], 'operation')} each)"
     names: dict[int, list[str]] = {}
     for name, operations in arms:
-        names.setdefault(operations, []).append(f"'{index.label_at(name)}'")
-    return fmt.listed(
-        [
-            f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
-            for operations, each in names.items()
-        ]
-    )
+        names.setdefault(operations, []).append(index.quoted(name))
+    groups = [
+        f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
+        for operations, each in names.items()
+    ]
+    # A list of lists needs semicolons.
+    return "; ".join(groups) if any(len(each) > 1 for each in names.values()) else fmt.listed(groups)
 
 
 def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
@@ -270,6 +272,6 @@ def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
             arms.setdefault((each.metric, each.needed), []).append((each.arm, each.operations))
     for (metric, needed), each_arm in arms.items():
         yield (
-            f"The cost at each percentile of {index.metric_in_view(metric)} is not shown for "
-            f"{with_operations(index, each_arm)}, because a curve of percentiles needs {needed:,} operations."
+            f"The cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations and is left "
+            f"out for {with_operations(index, each_arm)}."
         )
