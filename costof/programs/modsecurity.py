@@ -23,7 +23,7 @@ PACKAGES = ("nginx", "libnginx-mod-http-modsecurity", "modsecurity-crs")
 #: The folder with the core rule set's rules, and the file with its settings, relative to where packages are unpacked.
 RULES = Path("usr/share/modsecurity-crs/rules")
 SETTINGS = Path("etc/modsecurity/crs/crs-setup.conf")
-#: A file with the core rule set's version in its first lines, such as 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
+#: A file that names the core rule set's version in its first lines: 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
 FIRST_RULES = "REQUEST-901-INITIALIZATION.conf"
 RULE_SET = "OWASP core rule set"
 #: The largest request body that nginx keeps in memory, so that no body is written to a file.
@@ -119,7 +119,7 @@ FETCHABLE = [Packages(NAME, PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modul
 class Rules:
     """The configuration of a firewall: the mode of its engine (`SecRuleEngine`), its paranoia level, and directives.
 
-    The directives `before` are read before `RECOMMENDED`, and the directives `after` after the core rule set.
+    nginx reads the directives `before` before `RECOMMENDED`, and the directives `after` after the core rule set.
     """
 
     engine: Engine
@@ -134,7 +134,7 @@ class Rules:
 
 
 class ModSecurityNginx(Nginx):
-    """An nginx process with ModSecurity and the core rule set or, if `rules` is None, without the module."""
+    """An nginx process with ModSecurity and the core rule set or, if `rules` is None, without both."""
 
     role = Nginx.name
 
@@ -157,7 +157,7 @@ class ModSecurityNginx(Nginx):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of nginx and, if it has the module, of the core rule set."""
+        """The version of nginx and, with the module, that of the core rule set."""
         return {Nginx.name: self.version} | ({RULE_SET: self._rules_version} if self._rules_version else {})
 
     def logged_bytes(self) -> int:

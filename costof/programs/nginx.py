@@ -71,7 +71,6 @@ def _build_options(binary: Path) -> str:
 
 
 def _whole_nginx() -> Path:
-    """Return nginx's path. Raises `PROGRAM_MISSING` if nginx or its stream module is missing."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary
@@ -82,7 +81,7 @@ FETCHABLE = [Packages("nginx", [PACKAGE, MODULE_PACKAGE], ["usr/sbin/nginx"], [f
 
 
 class Nginx(Balancer):
-    """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
+    """An nginx process. nginx counts the connections of all its ports together, and counts no TLS handshakes."""
 
     name = "nginx"
     _modules: Sequence[Path] = ()
@@ -181,7 +180,7 @@ class Nginx(Balancer):
         ]
 
     def _server_options(self) -> list[str]:
-        """Return further directives for each entrance (port for clients)."""
+        """Return further directives, which apply to each port for clients."""
         return []
 
     def _entrance(self, entrance: Entrance) -> list[str]:

@@ -23,9 +23,9 @@ class OriginReady(Model):
 
 
 class ListenerCounters(Model):
-    """Counters of one listener. `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}.
+    """Counters of one listener.
 
-    `resumed` is the number of handshakes that resumed a session.
+    `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}, `resumed` the number that resumed a session.
     """
 
     connections: int
@@ -72,7 +72,7 @@ PORT = 8080
 
 
 class OriginServer(LabServer):
-    """An origin as the only server of a lab. It has no data and accepts plain HTTP only."""
+    """A lab's server that is an origin without data. It accepts plain HTTP only."""
 
     separate_clients = False
     writes = ["nothing: the lab's own server only gets GET requests"]

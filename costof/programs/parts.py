@@ -60,14 +60,14 @@ class ServerPart(Generic[Configuration]):
         return True
 
     def find(self) -> Path | None:
-        """Return the path of the server's program if this feature determines it; None for the installed program.
+        """Return the path of the server's program if this feature chooses it, otherwise None.
 
         Raises `CostofError`.
         """
         return None
 
     def prepare(self) -> None:
-        """Prepare what must exist before the server's data is created, such as a file system.
+        """Create what must exist before the server's data, such as a file system.
 
         The server's program has been found, and its folder exists.
         """
@@ -85,7 +85,7 @@ class ServerPart(Generic[Configuration]):
         return []
 
     def started(self) -> None:
-        """Do what is left to do for this feature once the server answers."""
+        """Finish the feature's set-up after the server has begun to answer."""
 
     def settle(self) -> None:
         """Wait until the server has finished its work on loaded data."""
@@ -117,7 +117,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Create the parts (optional features) that a server with this configuration needs.
+    """Return new parts (optional features) for a server: those that its configuration needs.
 
     `configuration` must be an instance of `configuration_of(parts)`.
     """

@@ -45,7 +45,7 @@ def timeout_text(host: str, port: int, step: str) -> str:
 
 
 def failed_statement(error: str, statement: str) -> str:
-    """Return one line with the error and the beginning of the statement that failed."""
+    """Return one line: the error, and the beginning of the statement that failed."""
     text = " ".join(statement.split())
     text = text if len(text) <= QUOTED_CHARACTERS else text[:QUOTED_CHARACTERS] + "…"
     return f"{error} (statement: {text})"
@@ -58,7 +58,7 @@ VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
     """Raise `OTHER_SERVER` for the first fact that differs between `known` and `current`.
 
-    Facts that only one of them has are ignored.
+    Facts that are missing in one of the two are ignored.
     """
     for fact, before in known.items():
         now = current.get(fact, before)

@@ -45,7 +45,7 @@ FETCHABLE = [Packages(PROGRAM, [PACKAGE], ["usr/bin/stunnel"])]
 class End:
     """One end of a TLS tunnel.
 
-    For each connection to `accept` it opens a connection to `connect` (both 'address:port').
+    For each connection to `accept`, the end opens a connection to `connect` (both 'address:port').
 
     With a `certificate` (PEM, with its key) it is the server's end and accepts TLS. With a `ca_file` it is the client's
     end and connects with TLS. The client's end uses only TLS 1.3, resumes no session, and verifies that the server's

@@ -23,14 +23,13 @@ class Durability(MariadbPart[EncryptionConfiguration]):
         status = self.server.status("Innodb_data_fsyncs") | self.server.status("Innodb_lsn_current")
         flushes = int(status["Innodb_data_fsyncs"])
         if self.configuration.settings.get(BINLOG) == "1":
-            # Each group of transactions flushes the binary log once.
             flushes += int(self.server.status("Binlog_group_commits")["Binlog_group_commits"])
         return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.encrypt is not None:
-            # In a study of encryption, slices with reads and slices with writes alternate. While reads are measured,
-            # the server still flushes pages of earlier writes, so the number of flushes proves nothing.
+            # In a study of encryption, slices (measured windows) of reads and of writes alternate. During reads, the
+            # server still flushes pages of earlier writes, so the number of flushes proves nothing.
             return None
         settings = self.configuration.settings
         return flush_mismatch(increases, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

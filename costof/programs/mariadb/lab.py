@@ -43,17 +43,17 @@ from costof.programs.server import LabServer, Place
 SETTINGS = {
     # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # 1000 is enough for studies with long round trips, which need hundreds of concurrent connections.
+    # Studies with long round trips need hundreds of concurrent connections.
     "max-connections": "1000",
-    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms (measured variants) stay
+    # Each of TPC-C's terminals (clients) prepares 53 statements, and the terminals of all arms (measured variants) stay
     # connected through the run.
     "max-prepared-stmt-count": "1048576",
     # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",
-    # The server writes the whole file at its first start. A file of 96M, the default, would only take longer.
+    # The server writes the whole file at its first start. The default, 96M, would only take longer.
     "innodb-log-file-size": "32M",
-    # Asynchronous I/O has kernel-wide limits, which other runs may use up. The server reads from its buffer pool, which
-    # does not need asynchronous I/O.
+    # Other runs may use up the kernel's limits for asynchronous I/O. The server does not need it, since it reads from
+    # its buffer pool.
     "innodb-use-native-aio": "OFF",
     # From level 2 on, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
@@ -82,8 +82,8 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-# The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
-# time.
+# The SQL files that a server needs to start. MariaDB's other files (help tables, sys schema, test database) would only
+# delay the start.
 SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
@@ -91,7 +91,6 @@ def system_tables(binary: Path) -> list[Path]:
     """Return the SQL files that create and fill the system tables. Raises `PROGRAM_MISSING`."""
     share = base_folder(binary) / "share"
     for folder in (share / "mysql", share / "mariadb", share):
-        # MariaDB 10.11 has the prefix mysql, 11.8 mariadb.
         for prefix in ("mariadb", "mysql"):
             files = [folder / f"{prefix}_{name}" for name in SYSTEM_TABLES]
             if all(file.is_file() for file in files):
@@ -108,7 +107,6 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
     password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
-        # This loads the account tables, without which the bootstrapping server refuses CREATE USER.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
         f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"
@@ -141,8 +139,8 @@ class MariadbServer:
     """One `mariadbd` in a lab. The lab stops the process.
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
-    certificate key that it can present, such as 'rsa-2048'. It starts with the first one. `settings` override the lab's
-    usual settings (`SETTINGS`) and the settings of the server's optional features (`parts`).
+    certificate key that it can present, such as 'rsa-2048'; it presents the first one after its start. `settings`
+    override the lab's usual settings (`SETTINGS`) and the settings of the server's optional features (`parts`).
     """
 
     port, database, user = PORT, DATABASE, USER
@@ -206,7 +204,6 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """Kill the server's process. Its data need not be saved."""
         self.close()
         self.lab.stop(self.name)
 
@@ -257,7 +254,7 @@ class MariadbServer:
         Open connections stay open. Session tickets become invalid, so a client that resumes sessions makes a full
         handshake at its next connection.
 
-        `FLUSH SSL` makes a new TLS context, whose counters begin at 0. The method `counters` adds the earlier counts.
+        `FLUSH SSL` makes a new TLS context, whose counters begin at 0. `counters` adds the earlier counts.
         """
         if kind == self._key:
             return False
@@ -265,7 +262,6 @@ class MariadbServer:
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
-        # If the server has not reset its counter, this adds 0.
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
@@ -313,8 +309,7 @@ class MariadbServer:
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self.folder / 'data'}",
-            # No other server may use this folder: a starting server removes all '#sql' files in it, also those of other
-            # servers.
+            # Each server needs its own temporary folder: a starting server removes all '#sql' files in the folder.
             f"--tmpdir={self.folder / 'temporary'}",
             f"--user={self.administrator}",
             *(option for part in self.parts for option in part.early_options()),
@@ -367,7 +362,7 @@ class MariadbServer:
 
     @property
     def connection(self) -> pymysql.Connection[Cursor]:
-        """The administrator's connection. Raises `LAB_FAILED`."""
+        """The administrator's connection, opened at the first use. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         return self._admin

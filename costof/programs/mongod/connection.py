@@ -1,8 +1,8 @@
 """Connections to MongoDB: URL, session, privileges, the record (marker) of a run, and leftovers of killed runs.
 
-An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
-and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
-remove other users' collections.
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one;
+MongoDB removes a database when its last collection is dropped. `dropDatabase` would also need the role `dbAdmin`, and
+would remove other users' collections.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
         tls = _requires_tls(options, access.ca_file)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    # As in MongoDB, an empty password counts as no password.
+    # MongoDB treats an empty password as no password.
     password = access.choose_password(parts.password or None)
     ca_file = options.get("tlsCAFile")
     return MongodbUrl(
@@ -214,13 +214,13 @@ class MongodbSettings(ServiceSettings):
         return writes_mismatch(self.write_concern, self.flushes_writes, increases, answer, shared)
 
 
-#: Number of steps of a log-in, each with its own time limit: the answer to hello, and the authentication.
+#: A log-in has two steps with a time limit each: the answer to `hello`, and the authentication.
 LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts that rule out one cause of a failed connection: that only one of client and server
-#: uses TLS.
+#: Parts of pymongo's error texts that rule out one cause of a failed connection, namely that only one of client and
+#: server uses TLS.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -232,7 +232,7 @@ Client = pymongo.MongoClient[dict[str, Any]]
 
 
 class MongodbSession:
-    """Connections to a user's server or replica set: `client` for the whole set, `member(server)` for one server."""
+    """Connections to a user's server or replica set: `client` is for the whole set, `member(server)` for one server."""
 
     def __init__(self, url: MongodbUrl) -> None:
         self._url = url
@@ -363,7 +363,7 @@ def short_error(error: PyMongoError) -> str:
 
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
-#: The actions for which the account needs rights: those of the run, of its measuring clients, and of the clean-up.
+#: The actions of the run, of its clients and of the clean-up, for which the account needs rights.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
 UNAUTHORIZED = 13
 
@@ -384,8 +384,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # If the server lists no privileges, either the account has none or the server does not check privileges. Try
-        # commands to find out which.
+        # If the server lists no privileges, the account has none or the server does not check privileges. Try commands
+        # to find out which.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
@@ -401,8 +401,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has `chosen` a database, the role is for this database, otherwise for all databases. It cannot be
-    limited to costof's databases: their names are generated, and MongoDB has no roles for a pattern of names.
+    The role is for the database `chosen` by the user or, if that is None, for all databases. A role for costof's
+    databases only is not possible: their names are generated, and MongoDB has no roles for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
@@ -410,7 +410,6 @@ def grant_line(url: MongodbUrl, chosen: str | None) -> str:
 
 
 def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
-    """Return the account's privileges as the server lists them; [] if the server refuses to list them."""
     try:
         status = session.client.admin.command("connectionStatus", showPrivileges=True)
     except OperationFailure:
@@ -419,7 +418,6 @@ def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
 
 
 def _allows_everything(session: MongodbSession, database: str) -> bool:
-    """Return whether the account may read, delete and drop, tested on a collection that does not exist."""
     collection = session.client[database][f"costof_{secrets.token_hex(8)}"]
 
     def test() -> bool:
@@ -439,7 +437,7 @@ def _allows_everything(session: MongodbSession, database: str) -> bool:
 def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
     """Return whether the privileges allow the action on the collection.
 
-    As in the server, an empty database or collection name in a privilege matches all collections except system
+    As on the server, an empty database or collection name in a privilege matches all collections except system
     collections.
     """
     covering = (
@@ -511,8 +509,7 @@ class MarkedDatabase:
     def remove_empty(self) -> bool:
         """Drop the database if it exists and has no collections, and return whether it was dropped.
 
-        In MongoDB itself, a database disappears with its last collection. Compatible servers may keep an empty
-        database.
+        MongoDB removes a database with its last collection, but compatible servers may keep the empty database.
         """
         if not self.is_listed() or self.collections():
             return False

@@ -101,8 +101,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: The sizes in bytes of the strings that the run loads into Redis. `1024: (10, 1, 1)` means: of each 10 strings with
-#: consecutive numbers, 1 has 1024 bytes, the one at index 1. (`Strings` in engine/crates/wire must agree with this.)
+#: The sizes in bytes of the strings that the run loads into Redis. `1024: (10, 1, 1)` means that of each 10 consecutive
+#: strings, 1 has 1024 bytes: the one at index 1. (`Strings` in engine/crates/wire must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
@@ -132,7 +132,7 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def at_address(self, address: str) -> Self:
-        """Return the settings of a client that connects to `address`, such as a tunnel's, both with and without TLS."""
+        """Return the settings of a client that uses `address`, such as a tunnel's, for plain and TLS connections."""
         return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
@@ -180,11 +180,10 @@ class RedisSession:
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
-            # The error quotes only the command's first two words, since later ones may be data.
+            # The error quotes only the command's first two words, since later words may be data.
             raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
-        """Execute a command. Raises `RedisError`."""
         assert self._client is not None
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 
@@ -241,7 +240,7 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the run's record (`marker`) and return True. If a run of this name has one already, return False."""
+        """Write the run's record (`marker`) and return True. Return False if the run already has a record."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:

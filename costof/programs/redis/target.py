@@ -31,8 +31,7 @@ from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
-#: An upper estimate of the memory per record, in bytes: on average a value has 300 bytes, and key and overhead are
-#: added.
+#: An upper estimate of the memory per record, in bytes. A value has 300 bytes on average; key and overhead are added.
 BYTES_A_RECORD = 1000
 
 
@@ -50,7 +49,6 @@ class StringsTarget(TargetServer):
         self.url = parse_redis_url(access, study)
         super().__init__(access, study, run, records, use)
         if not self.chosen:
-            # Keys begin with `costof:`, so the generated name needs no prefix.
             self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)

@@ -91,7 +91,6 @@ class Envoy(Sidecar):
         self._spawn(
             [
                 *(str(binary), "--config-path", str(file), "--concurrency", str(THREADS), "--log-level", "error"),
-                # Without this option, Envoys on one machine would look for each other in shared memory.
                 "--disable-hot-restart",
                 *("--file-flush-interval-msec", str(FLUSH_MILLISECONDS)),
             ]
@@ -145,7 +144,6 @@ class Envoy(Sidecar):
         return self.folder / "access.log"
 
     def _request(self, method: str, path: str) -> str:
-        """Return the body of the answer to an administration request. Raises OSError."""
         connection = _UnixConnection(self._socket)
         try:
             connection.request(method, path)
@@ -286,14 +284,14 @@ def _address(address: str) -> dict[str, Any]:
 
 
 def _common_name(subject: str | None) -> str:
-    """Return the name in a certificate's subject; '' without a certificate, for which Envoy writes null or '-'."""
+    """Return the name in a certificate's subject; '' if Envoy wrote null or '-', that is, without a certificate."""
     return subject.removeprefix("CN=") if subject and subject.startswith("CN=") else ""
 
 
 def _tls(entry: dict[str, str | None]) -> str:
     """Return the TLS version and cipher in an entry of the access log, such as 'TLSv1.3 …'; '' if the entry has none.
 
-    They are those of the client's connection or, if this one is plain, of the connection to the server.
+    They are those of the client's connection or, if that is plain, of the connection to the server.
     """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")
