@@ -119,7 +119,7 @@ class Sidecar(ABC):
 
     @abstractmethod
     def configuration(self) -> str:
-        pass
+        """Return the complete configuration file."""
 
     @abstractmethod
     def counters(self, passage: str) -> PassageCounters:
@@ -139,7 +139,7 @@ class Sidecar(ABC):
     @classmethod
     @abstractmethod
     def facts(cls) -> str:
-        pass
+        """Return the settings that the report shows."""
 
     def why_dead(self) -> str | None:
         """Return how the process ended, or None if it is running or was never started."""

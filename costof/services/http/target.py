@@ -30,7 +30,7 @@ PORTS = {"https": 443, "http": 80}
 class Place:
     """A parsed URL. `address` is the 'host:port' to connect to. `host` is the Host header. `path` includes the query.
 
-    `url` is the URL as plans and reports show it: without the values of query parameters, which may be secret tokens.
+    `url` is the URL for plans and reports, without the values of query parameters, which may be secret tokens.
     """
 
     url: str
@@ -42,10 +42,7 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer as a service.
-
-    Its counters cannot be read, so arms (variants) are verified by what the client sees.
-    """
+    """A user's balancer as a service. Its counters cannot be read, so arms (variants) are verified by the clients."""
 
     server_role = BALANCER_ROLE
 
@@ -80,7 +77,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # The version is unknown here. The load generator later reads the balancer's name from its responses.
+            # The version is unknown: only later does the load generator read the balancer's name from responses.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},

@@ -78,10 +78,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the maximum number of operations in a run.
-
-    Return None if the load is a fixed rate, because then only time limits the number.
-    """
+    """Return the maximum number of operations in a run; None with a fixed rate, because only time then limits it."""
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]
