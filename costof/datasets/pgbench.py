@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The table that costof's load generator fills and queries.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 

@@ -194,8 +194,8 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # This client has no key for an opaque column, so it cannot check that the column's values are
-                # encrypted. The column therefore counts as unencrypted.
+                # Without the key of an opaque column, this client cannot check that the values are encrypted. The
+                # column therefore counts as unencrypted.
                 if field.envelope is None or field.envelope.is_opaque:
                     field.check_encrypted(connection._required_columns)
                 else:
@@ -212,7 +212,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection. Otherwise the next query would take the unread rows of this result for its own."""
+        """Close the connection. The next query would otherwise take the unread rows of this result for its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

@@ -25,7 +25,7 @@ from costof.lab.download import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: The subfolder that holds a program's unpacked packages. Beside it are scripts that run the programs in it.
+#: The subfolder that holds a program's unpacked packages. Beside it are scripts that run the unpacked programs.
 FILES = "files"
 
 
@@ -34,7 +34,7 @@ class Packages:
     """The Debian packages that provide the program `name`.
 
     - `names`: the packages to unpack. Libraries that they need are unpacked too.
-    - `programs`: file patterns of the executables, such as 'usr/sbin/mariadbd'. The first one matches the program
+    - `programs`: file patterns of the executables, such as 'usr/sbin/mariadbd'. The first pattern matches the program
       `name`.
     - `beside`: patterns of other files that the program expects in its own folder.
     - `extension`: the last part of the name of one more package. For PostgreSQL 15, 'pgaudit' means
@@ -52,7 +52,7 @@ class Packages:
         return f"the distribution's {', '.join(self.names)}, with libraries that this machine lacks"
 
     def fetch(self) -> None:
-        """Fetch and unpack the packages. They replace packages that were unpacked before.
+        """Fetch and unpack the packages. They replace earlier unpacked packages.
 
         Raises `FetchError`, and `OSError` if the disk is full.
         """
@@ -138,8 +138,8 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
     versions = _planned(apt, names)
     if extension is not None:
         with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
-        # Go on without the extension if there is no such package. Only studies of the extension need the package, and
-        # they report if the package is missing.
+        # Go on without the extension if there is no such package. Only studies of the extension need it, and they
+        # report its absence.
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension

@@ -42,7 +42,7 @@ def download(opener: urllib.request.OpenerDirector, url: str, path: Path) -> Non
 
 
 def reason(error: Exception) -> object:
-    """Return the reason for a failed download without the words that `urllib` puts around it."""
+    """Return the reason for a failed download, without the text that `urllib` adds."""
     return getattr(error, "reason", None) or error
 
 

@@ -33,9 +33,9 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """Base class for a context manager that consists of other context managers, such as a topology or a service.
+    """Base class for resources, such as a topology or a service: context managers that consist of others.
 
-    `_open` enters these context managers. They are exited in reverse order, at the end or if `_open` fails.
+    `_open` enters these context managers. They exit in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -58,8 +58,8 @@ class Resource(ABC):
 class Process:
     """A running program of the lab.
 
-    Its CPU time is added up with that of other programs of the same `role`, such as 'server'. If it `forks`, the CPU
-    time of its children is included.
+    Programs of the same `role`, such as 'server', have one total of CPU time. If the program `forks`, the CPU time of
+    its children is included.
     """
 
     name: str
@@ -76,7 +76,6 @@ class Process:
         """Return a text such as '<subject> ended (status 1: …)' if the program has ended; None while it runs."""
         if self.exit_status is None:
             return None
-        # A killed program could not log a reason.
         killed = f"killed by signal {-self.exit_status}"
         why = killed if self.exit_status < 0 else f"status {self.exit_status}: {last_line(self.log)}"
         return f"{subject} ended ({why})"
@@ -135,7 +134,7 @@ class Lab:
         return folder
 
     def address(self, number: int) -> str:
-        """Return the loopback address of host `number` (1 to 254) of this lab."""
+        """Return the loopback address of this lab's host with the `number` (1 to 254)."""
         return f"{self._network}.{number}"
 
     def spawn(
@@ -249,7 +248,7 @@ def _cpu_seconds(process: Process) -> float:
     if not process.forks:
         return process_cpu_seconds(process.pid)
     pids = [process.pid, *descendants_of(process.pid)]
-    # If a server forks for each connection, most of its CPU time belongs to processes that have ended.
+    # With a process per connection, most of a server's CPU time belongs to processes that have ended.
     return sum(process_cpu_seconds(pid) + ended_children_cpu_seconds(pid) for pid in pids)
 
 
@@ -262,7 +261,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a program's log, shortened. There, most programs say why they ended."""
+    """Return the shortened last line of a program's log, in which most programs say why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -273,7 +272,7 @@ def last_line(log: Path) -> str:
 
 
 def _free_loopback_network() -> str:
-    """Return the first three numbers of an unused /24 of 127.0.0.0/8: simultaneous runs need different addresses."""
+    """Return the first three numbers of an unused /24 of 127.0.0.0/8, so that simultaneous runs differ."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:

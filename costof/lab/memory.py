@@ -11,8 +11,8 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 
 PSS, RSS = "PSS", "RSS"
-# Pages of files are left out: a process's share of them changes whenever another program with the same libraries starts
-# or ends.
+# Pages of files are left out: a process's share of such pages changes whenever another program with the same libraries
+# starts or ends.
 _PSS = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _AVAILABLE = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 
@@ -71,7 +71,7 @@ def _families(processes: Iterable[tuple[str, int]]) -> dict[int, str]:
 
 
 def _memory_of(pid: int) -> tuple[int, str] | None:
-    """Return a process's bytes and how they were read; None if the process has ended."""
+    """Return a process's bytes and the method of reading them; None if the process has ended."""
     folder = Path("/proc", str(pid))
     try:
         try:

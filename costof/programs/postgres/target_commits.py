@@ -73,7 +73,7 @@ class TargetCommits:
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def wait_for_end(self) -> None:
-        """Wait, at most `END_SECONDS`, until the server has ended (and counted) all sessions that clients have closed."""
+        """Wait at most `END_SECONDS` until the server has ended (and counted) all sessions that clients have closed."""
         ends_at = time.monotonic() + END_SECONDS
         while time.monotonic() < ends_at:
             ((left,),) = self._session.ask(

@@ -34,7 +34,7 @@ def postgres_version(binary: Path) -> str:
 
 
 def _release(version: str, **sha256: str) -> Release:
-    """Return a release of PostgreSQL from zonky.io. `sha256` has the hash of the JAR for each machine, such as x86_64."""
+    """Return a release of PostgreSQL from zonky.io. `sha256` has the JAR's hash for each machine, such as x86_64."""
     packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
     names = {"x86_64": "amd64", "aarch64": "arm64v8"}
     jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}

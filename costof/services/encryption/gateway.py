@@ -116,7 +116,7 @@ class Position:
 
 @dataclass(frozen=True)
 class GatewayObservation(Observation):
-    """The counters of the gateway's listener for an arm (measured variant); None if the arm does not use the gateway."""
+    """The counters of the gateway's listener for an arm (measured variant); None if the arm has no gateway."""
 
     counters: GatewayListenerCounters | None
 
