@@ -42,6 +42,7 @@ class KeyRing:
     """
 
     def __init__(self, master_keys: Mapping[str, str | bytes]) -> None:
+        """Raise `RefusedError` for an invalid key."""
         self._master_keys = {name: master_key(key) for name, key in master_keys.items()}
         self._erased = False
 

@@ -12,6 +12,7 @@ class RequiredColumns:
     """Columns that must be encrypted, named 'database.table.column' in upper or lower case."""
 
     def __init__(self, columns: Iterable[str]) -> None:
+        """Raise `RefusedError` for an invalid column name."""
         # A string is a mistake here: its characters would be taken for the names of columns.
         self._columns = frozenset(map(_column, [] if isinstance(columns, str) else columns))
         if isinstance(columns, str):

@@ -76,6 +76,7 @@ class Process:
         """Return a text such as '<subject> ended (status 1: …)' if the program has ended; None while it runs."""
         if self.exit_status is None:
             return None
+        # A killed program could not log a reason.
         killed = f"killed by signal {-self.exit_status}"
         why = killed if self.exit_status < 0 else f"status {self.exit_status}: {last_line(self.log)}"
         return f"{subject} ended ({why})"

@@ -250,6 +250,7 @@ def _entered(host: Host) -> list[str]:
 
 
 def _check_name(name: str, existing: dict[str, Any]) -> None:
+    # File names and namespace names will contain this name.
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name):
         raise CostofError(ErrorText.LAB_FAILED, detail=f"'{name}' is not a valid name of a host or link")
     if name in existing:

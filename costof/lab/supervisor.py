@@ -141,6 +141,7 @@ class Supervisor:
         # Programs may leave processes outside their groups, such as sshd's children in new sessions.
         kill_children()
         for argv in reversed(self.undo):
+            # Run the other undo commands even if one cannot be started.
             with contextlib.suppress(OSError):
                 subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for directory in reversed(self.directories):

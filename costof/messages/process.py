@@ -200,6 +200,7 @@ class EngineProcess(Instrument):
         return self._process.poll()
 
     def _begin(self, ready: type[T], plan: Model) -> T:
+        """Send the plan and wait until the process is ready. Raises `INSTRUMENT_FAILED`."""
         self._send(plan)
         return self._validated(ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -225,6 +226,7 @@ class HostsProcess(Instrument):
     the hosts are only listed.
     """
 
+    # Ray may be slow to end its processes.
     ending_seconds = 30.0
 
     def __init__(self, hosts: HostsSettings, instrument: Literal["engine", "commands"] | None) -> None:

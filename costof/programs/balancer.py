@@ -120,6 +120,7 @@ class Balancer(ABC):
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode(errors="replace")
 
     def _answers(self) -> bool:
+        """Return whether the balancer answers a status request. The socket's file alone does not prove that."""
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:

@@ -71,6 +71,7 @@ def _build_options(binary: Path) -> str:
 
 
 def _whole_nginx() -> Path:
+    """Return nginx's path. Raises `PROGRAM_MISSING` if nginx or its stream module is missing."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary

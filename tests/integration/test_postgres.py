@@ -126,7 +126,7 @@ def test_postgres_connection_takes_the_expected_round_trips(
 
 
 #: The names that libpq's log uses for a client's messages, by the type byte of the message. Messages of type `p` have
-#: one of two names, which are in PROOF.
+#: one of the two names in PROOF.
 MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S": "Sync", b"X": "Terminate"}
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
@@ -229,8 +229,7 @@ def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     increase = server.counters().since(before)
-    # Besides the 7 and 5 measured connections, each instrument opened one connection before, to verify that it can use
-    # the arm.
+    # Before the 7 and 5 measured connections, each instrument opened one connection to verify the arm.
     assert (increase.connections, (increase.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
@@ -250,10 +249,10 @@ def test_engine_continues_after_a_crash_of_postgres(server: RunningServer) -> No
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
         eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
-            # The process may have ended already, together with its parent, which was killed first.
+            # The process may have ended together with its parent, which was killed first.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # The kernel may accept a connection even after the server has ended.
+        # The kernel may accept a connection after the server's end.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

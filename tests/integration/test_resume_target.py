@@ -68,7 +68,7 @@ def content(run: Path) -> list[bytes]:
 
 
 def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
-    """Return the one-line error of a run that cannot be resumed, and check that the run's files are unchanged."""
+    """Return the one-line error of an attempt to resume a run, and check that its files are unchanged."""
     before = content(run)
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == status, ended.err
@@ -124,7 +124,6 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     )
     secret = postgres.password.get_secret_value().encode()
     assert not [path for path in interrupted.rglob("*") if secret in path.read_bytes()]
-    # The resumed run is complete, so it cannot be resumed again.
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 

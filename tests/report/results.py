@@ -54,7 +54,7 @@ def result_of(
     plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
     result = fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
     if stored is not None:
-        # Another process may read the file at any time, so the complete file is renamed to this name.
+        # Other processes may read the file at any time, so rename the complete file.
         new = stored.with_name(f"{name}.{os.getpid()}")
         new.write_text(result.model_dump_json())
         new.rename(stored)
@@ -85,8 +85,8 @@ FRESH = RequestedLoad("300/s", "20")
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
     """Return the result of a run at a load (a fixed rate of operations) with 2 ms of round-trip time.
 
-    `carried` is the share of the arriving load that the protected arm can serve. `come` is the share of the requested
-    load that arrives.
+    `carried` is the share of the arriving load that the protected arm can serve. `come` is the arriving share of the
+    requested load.
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
@@ -104,7 +104,7 @@ def target_at_load() -> Result:
 
 @cache
 def stalled() -> Result:
-    """Return the result of a run at a load in whose third round new connections with TLS take 60 ms."""
+    """Return the result of a run at a load: in its third round, new connections with TLS take 60 ms."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=0", load=FRESH)
     return fake_result(plan, Stalled(60.0), f"{STARTED[:10]}-{TRANSPORT}-stalled", noise=NOISE)
 
@@ -174,7 +174,6 @@ def drawn(result: Result) -> str:
 
 
 def spaced(text: object) -> str:
-    """Return the text with each no-break space replaced by an ordinary space."""
     return str(text).replace(fmt.NBSP, " ")
 
 

@@ -56,7 +56,7 @@ shift 2
 
 @dataclass
 class Node:
-    """A simulated host that runs Ray. `folder` is where its /tmp is on this machine, even after the node was killed."""
+    """A simulated host that runs Ray. `folder` is its /tmp, which this machine has even after the node was killed."""
 
     name: str
     host: Host
@@ -89,7 +89,6 @@ class Node:
         return [pid for pid, words in self.processes().items() if any(word in each for each in (*words, _name(pid)))]
 
     def inside(self, *words: str) -> list[str]:
-        """Return the command line that runs a program in this node's namespaces."""
         return ["nsenter", "--target", str(self.init), "--net", "--pid", "--mount", "--uts", "--time", "--", *words]
 
 
@@ -146,7 +145,7 @@ class Cluster:
         self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
-        """Return the environment variables for Ray. They name the token's file, so process lists do not show it."""
+        """Return the environment variables for Ray. They name the token's file, so that process lists hide the token."""
         variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
         return {**ENVIRONMENT, **variables}
 
@@ -158,14 +157,13 @@ class Cluster:
         return subprocess.Popen((node or self.head).inside(*words), env=variables, text=True, **how)
 
     def kill(self, name: str) -> None:
-        """Kill a host, as if its power were cut."""
         self.lab.stop(name)
 
     @contextlib.contextmanager
     def cut(self, name: str) -> Iterator[None]:
         """Disconnect a host's network without notice, as if its cable were pulled."""
         node = self.nodes[name]
-        # Only the hub's end of the link is set down, so the node keeps its routes.
+        # The node keeps its routes, because only the hub's end of the link is set down.
         self._set(self.hub, node, "down")
         try:
             yield

@@ -86,8 +86,7 @@ def test_mysql_server_that_has_neither_analyze_nor_a_tls_counter_is_measured(
     assert len(refused) == 1
     assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # The server counts connections, but does not say how many used TLS. So the evidence has only the number of
-    # connections.
+    # The server counts connections but not those with TLS, so the evidence has only the number of connections.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before

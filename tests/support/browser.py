@@ -30,7 +30,7 @@ MOST_MILLISECONDS = 30_000
 
 
 def program(name: str) -> str:
-    """Return the path of a program. If it is missing, the test is skipped, or fails if the variable CI is set."""
+    """Return the path of a program. Without it, the test is skipped or, with the variable CI, fails."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")
@@ -53,7 +53,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> Iterator[Page]:
-    """Open a file as a page. At the end, fail if its console has a message or if it requested anything but itself.
+    """Open a file as a page. At the end, fail if the page wrote a message to the console or requested another file.
 
     `options` are those of Playwright's `new_context`.
     """

@@ -1,7 +1,7 @@
 """Runs the command `costof` to its end.
 
 The command is forked from a process that has already imported its modules, because imports take half a second of CPU
-time. Tests that examine the process of the command start it anew instead.
+time. Tests that examine the process of the command start a new process instead.
 """
 
 from __future__ import annotations

@@ -55,8 +55,7 @@ def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations:
 def refusals(
     instrument: Instrument, arms: dict[str, tuple[ServiceSettings, Transport]], seconds: float = HANGS_SECONDS
 ) -> dict[str, str]:
-    """Return the class of the login error of each arm, by the arm's name. Fail if an arm logs in, or if an error
-    contains its password."""
+    """Return the class of each arm's login error. Fail if an arm logs in, or if an error contains its password."""
     named = [Arm(name=name, service=service, transport=transport) for name, (service, transport) in arms.items()]
     plan = patient_plan(named, []).model_copy(update={"operation_timeout_ms": int(seconds * 1000)})
     errors = {}
@@ -76,8 +75,7 @@ def sent(message: Model) -> dict[str, Any]:
 
 
 def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer]) -> list[SliceAnswer]:
-    """Cause a fault while slices are measured, and return the slices up to the first with errors. On a busy machine the
-    fault may take a while."""
+    """Cause a fault while slices are measured, and return the slices up to the first one with errors."""
     slices: list[SliceAnswer] = []
 
     def meets_it() -> bool:
@@ -92,8 +90,7 @@ def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer])
 
 
 class Engines:
-    """A context manager that runs an engine on each client host of a service. `ready` has each engine's answer about an
-    arm, by the name of the arm."""
+    """A context manager that runs an engine on each client host of a service. `ready` has the engines' answers, by arm."""
 
     def __init__(
         self, plan: Plan, service: Service, workloads: tuple[Workload, ...] = WORKLOADS, threads: int = 1

@@ -24,8 +24,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass
 class LabProcess:
-    """A process that runs a lab. `message` is the JSON that it printed; `pids` and `paths` are the processes and the
-    files that it created."""
+    """A process that runs a lab and printed `message` (JSON). `pids` and `paths` are what the lab has created."""
 
     process: subprocess.Popen[bytes]
     message: dict[str, Any]
@@ -44,9 +43,8 @@ class LabProcess:
 
 @contextlib.contextmanager
 def lab_process(*arguments: str) -> Iterator[LabProcess]:
-    """Run `python` with these arguments. The program must print a line once its lab has started, and end when its input
-    ends."""
-    # The path is short, because Unix sockets are created in it.
+    """Run a Python program that prints a line after its lab's start, and ends when its input ends."""
+    # The path is short enough for Unix sockets.
     with (
         tempfile.TemporaryDirectory(prefix="ct-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
@@ -66,7 +64,7 @@ def lab_process(*arguments: str) -> Iterator[LabProcess]:
 
 
 def left_by_kill_9(*arguments: str) -> dict[str, Any]:
-    """Kill a lab with SIGKILL and return the message that it printed before.
+    """Kill a lab with SIGKILL, and return the message that the lab printed before.
 
     `arguments` are those of `python`. Fails if anything of the lab was missing before the kill, or is left after it.
     """

@@ -80,12 +80,10 @@ class RunningServer(PostgresServer):
             self.show_key("rsa-2048")
 
     def backends(self) -> list[int]:
-        """Return the process ids of the connections of the lab's user."""
         return [pid for pid, user in self.ask("SELECT pid, usename FROM pg_stat_activity") if user == USER]
 
     def _reload(self) -> None:
-        """Reload the configuration and wait until the log says so. It applies before the next connection is
-        accepted."""
+        """Reload the configuration and wait for the log's line about it. The next connection then uses it."""
         earlier = self._reloads()
         self.ask("SELECT pg_reload_conf()")
         eventually("a reload", lambda: self._reloads() > earlier)

@@ -41,11 +41,11 @@ from costof.programs.sidecars.haproxy import HaproxySidecar
 from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
-#: A timeout in s for operations that hang: other operations never need so long, even on slow machines. The time limit
-#: of pytest is longer.
+#: A timeout in s for operations that hang. Other operations end sooner even on slow machines. The time limit of pytest
+#: is longer.
 HANGS_SECONDS = 1500
-#: How many ms shorter than requested the round trip of a link may be. The lab subtracts the measured delay of the path,
-#: at most 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
+#: The tolerance in ms for round trips shorter than requested. The lab subtracts the measured delay of the path, at most
+#: 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 
@@ -115,8 +115,7 @@ ED25519_PLUGIN = "auth_ed25519.so"
 
 
 def make_ed25519_user(server: MariadbServer) -> bool:
-    """Create a user who logs in with ed25519. Return False if the server has no plugin for it; `running_mariadb` starts
-    a server that finds the plugin."""
+    """Create a user who logs in with ed25519. Return False if the server (unlike `running_mariadb`'s) lacks the plugin."""
     try:
         server.ask("INSTALL SONAME 'auth_ed25519'")
     except CostofError:
@@ -130,7 +129,8 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    must share an `authority`, because a lab's folder has the files of only one authority."""
+    share an `authority`, because a lab's folder has the files of one authority only.
+    """
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
@@ -200,8 +200,7 @@ def tunnel_program() -> Iterator[RunningServer]:
 
 @dataclass
 class RunningBalancer:
-    """A balancer on loopback addresses, as in a lab without root rights. `entrances` has its listening ports by name:
-    plain, tls, reencrypt, through."""
+    """A balancer on loopback addresses. `entrances` has its ports by name: plain, tls, reencrypt, through."""
 
     address: str
     entrances: dict[str, Entrance]
@@ -215,7 +214,6 @@ class RunningBalancer:
 
 @contextlib.contextmanager
 def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer]:
-    """Start an origin and a balancer in front of it."""
     with OriginProcess() as origin:
         authority = Authority(lab.folder / "certificates")
         certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
@@ -294,7 +292,6 @@ PROGRAMS = {
 
 
 def get(url: str, context: ssl.SSLContext | None = None) -> str:
-    """Return the body of a response to GET over a new connection."""
     with urllib.request.urlopen(url, timeout=HANGS_SECONDS, context=context) as response:  # noqa: S310  # a server of the lab
         return str(response.read().decode())
 
@@ -346,7 +343,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds, or fail after a very long time. `what` names the condition in the error."""
+    """Wait until the condition holds, and fail after a very long time. `what` is the condition's name in the error."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

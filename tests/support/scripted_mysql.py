@@ -27,8 +27,7 @@ class ResultSet:
 
 @dataclass
 class ScriptedMysql:
-    """A server with one thread and one connection. It answers a statement with the result set that `results` returns
-    for it, or with OK for None."""
+    """A server for one connection. It answers statements with the result sets from `results`, or OK for None."""
 
     results: Callable[[str], ResultSet | None]
     client_hello: bytes = b""

@@ -117,9 +117,9 @@ class Stalled(AtLoad):
 
 
 def _per_second(load: Load | None, operation_ms: float) -> float:
-    """Return the load's rate a second: a fixed rate if it has one, else that of pooled connections with a think time.
+    """Return the load's fixed rate a second or, without one, the rate of pooled connections with a think time.
 
-    In the second case each connection waits for its think time after each operation, which takes `operation_ms`.
+    These connections wait for the think time after each operation, which takes `operation_ms`.
     """
     assert isinstance(load, Arrivals | Pool)
     if load.per_second:

@@ -278,7 +278,7 @@ def test_goal_for_the_time_to_a_verdict_is_half_of_the_time_of_the_earlier_versi
 
 
 def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, seconds: float = 40.0) -> QuickRow:
-    """Return an effect whose interval has the half-width `half` on the log scale."""
+    """Return an effect whose interval has the half-width `half` on a logarithmic scale."""
     return QuickRow(
         **dict(describe(Trial("quick", "redis-tls", NOTHING, False, number))),
         metric="wire.connect",

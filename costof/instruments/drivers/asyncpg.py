@@ -21,6 +21,7 @@ from costof.programs.postgres.connection import PostgresSettings
 STATEMENTS_KEPT = 100
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
+#: Maps OpenSSL's verification errors (X509_V_ERR_*, x509_vfy.h) to error classes.
 CERTIFICATES = {10: "tls_certificate_expired", 62: "tls_certificate_name", 64: "tls_certificate_name"}
 _CLASS_BY_WORDS = (("rejected SSL upgrade", "tls_refused"), ("no encryption", "plain_refused"))
 _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (

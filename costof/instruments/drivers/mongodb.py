@@ -45,6 +45,7 @@ _CLASS_BY_WORDS = (
 class PymongoDriver(ApplicationDriver[MongodbSettings]):
     name, version = "pymongo", pymongo.version
     settings = MongodbSettings
+    # A client opens one connection for monitoring and one for operations.
     connections_per_client = 2
 
     def __init__(self, plan: Plan) -> None:

@@ -23,6 +23,7 @@ class Durability(MariadbPart[EncryptionConfiguration]):
         status = self.server.status("Innodb_data_fsyncs") | self.server.status("Innodb_lsn_current")
         flushes = int(status["Innodb_data_fsyncs"])
         if self.configuration.settings.get(BINLOG) == "1":
+            # Each group of transactions flushes the binary log once.
             flushes += int(self.server.status("Binlog_group_commits")["Binlog_group_commits"])
         return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
 

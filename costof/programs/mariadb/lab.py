@@ -91,6 +91,7 @@ def system_tables(binary: Path) -> list[Path]:
     """Return the SQL files that create and fill the system tables. Raises `PROGRAM_MISSING`."""
     share = base_folder(binary) / "share"
     for folder in (share / "mysql", share / "mariadb", share):
+        # MariaDB 10.11 has the prefix mysql, 11.8 mariadb.
         for prefix in ("mariadb", "mysql"):
             files = [folder / f"{prefix}_{name}" for name in SYSTEM_TABLES]
             if all(file.is_file() for file in files):
@@ -107,6 +108,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
     password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
+        # This loads the account tables, without which the bootstrapping server refuses CREATE USER.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
         f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"
@@ -262,6 +264,7 @@ class MariadbServer:
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
+        # If the server has not reset its counter, this adds 0.
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 

@@ -410,6 +410,7 @@ def grant_line(url: MongodbUrl, chosen: str | None) -> str:
 
 
 def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
+    """Return the account's privileges as the server lists them; [] if the server refuses to list them."""
     try:
         status = session.client.admin.command("connectionStatus", showPrivileges=True)
     except OperationFailure:
@@ -418,6 +419,7 @@ def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
 
 
 def _allows_everything(session: MongodbSession, database: str) -> bool:
+    """Return whether the account may read, delete and drop, tested on a collection that does not exist."""
     collection = session.client[database][f"costof_{secrets.token_hex(8)}"]
 
     def test() -> bool:

@@ -357,6 +357,7 @@ class ReplicaSet:
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
         password = self._password.get_secret_value()
+        # A client without a user only tests whether the member has started, so a short time limit is enough.
         patience = ANSWER_SECONDS if username else PROBE_SECONDS
         login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(

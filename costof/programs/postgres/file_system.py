@@ -103,6 +103,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
             server.os_user.own(each)
         lab.undo(["/bin/sh", "-c", UNMOUNT, str(mounted)])
         argv = self._command_line(mounted)
+        # gocryptfs runs `fusermount` to mount. If `costof fetch` has unpacked both, they are in the same folder.
         environment = {"PATH": f"{Path(argv[0]).parent}:{os.environ.get('PATH', os.defpath)}"}
         process = lab.spawn(f"{server.name}-{kind}", ROLE, argv, environment)
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)

@@ -184,6 +184,7 @@ class RedisSession:
             raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
+        """Execute a command. Raises `RedisError`."""
         assert self._client is not None
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 

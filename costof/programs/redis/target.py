@@ -49,6 +49,7 @@ class StringsTarget(TargetServer):
         self.url = parse_redis_url(access, study)
         super().__init__(access, study, run, records, use)
         if not self.chosen:
+            # Keys begin with `costof:`, so the generated name needs no prefix.
             self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)

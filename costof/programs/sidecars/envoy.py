@@ -91,6 +91,7 @@ class Envoy(Sidecar):
         self._spawn(
             [
                 *(str(binary), "--config-path", str(file), "--concurrency", str(THREADS), "--log-level", "error"),
+                # Without this option, Envoys on one machine would look for each other in shared memory.
                 "--disable-hot-restart",
                 *("--file-flush-interval-msec", str(FLUSH_MILLISECONDS)),
             ]
@@ -144,6 +145,7 @@ class Envoy(Sidecar):
         return self.folder / "access.log"
 
     def _request(self, method: str, path: str) -> str:
+        """Return the body of the answer to an administration request. Raises OSError."""
         connection = _UnixConnection(self._socket)
         try:
             connection.request(method, path)

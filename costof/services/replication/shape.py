@@ -481,6 +481,7 @@ class ShapedSet:
             self._run_on_all(resume)
 
     def _run_on_all(self, operation: Callable[[Member, Client], None]) -> None:
+        """Run an operation on all members in parallel. Raises `NotArrangedError` with the first error."""
         for name, result in self._set.run_on_all(operation).items():
             if isinstance(result, PyMongoError):
                 raise NotArrangedError(f"{name}: {result}".split(", full error")[0])

@@ -203,6 +203,7 @@ class Pairs(Entrances):
         try:
             found = self._test(arm)
         except OSError as error:
+            # An arm that cannot be tested must not be measured.
             self._mismatches[arm.name] = f"its proxies could not be verified: {error}"
             return {}
         if mismatch := found.mismatch(settings):

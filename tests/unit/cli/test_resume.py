@@ -189,7 +189,7 @@ def test_resume_refuses_a_server_whose_version_or_id_differs_from_the_recorded_o
 def test_no_certificate_fingerprint_is_recorded_for_a_server_without_tls() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # At the first call the server closes the connection during the handshake. At the second call nothing listens.
+        # The server closes the first connection during the handshake, and accepts no second one.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
         assert read_certificate("127.0.0.1", port) == {}
@@ -239,7 +239,7 @@ def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_earl
     measured = f"{duration(result.measured_seconds)} measured of a budget of {duration(240)}"
     assert document(result).subtitle.endswith(measured)
     assert "give a --budget above 240s" in refused(run, "--budget", "4m")
-    # A run has ended early if its last analysis was an interim one (a look), unless it was interrupted.
+    # A run that was not interrupted has ended early if its last analysis was an interim one (a look).
     ledger.append(LookRecord(round=4, error_rate=0.006))
     ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=0.006))
     assert read_run(ledger).resolved_early

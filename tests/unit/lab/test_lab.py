@@ -91,7 +91,6 @@ def test_cpu_time_of_children_is_counted_only_for_programs_that_fork(running: La
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    """Return a lab that starts nothing."""
     lab = Lab()
     lab.folder = tmp_path
     return lab

@@ -154,7 +154,6 @@ def fill(disk: Path, free: int) -> None:
 
 
 def report(folder: Path) -> None:
-    """Run `costof report`, which raises errors instead of printing them."""
     cli.main(["report", str(folder)], standalone_mode=False)
 
 

@@ -1,6 +1,6 @@
 """Tests of intervals in runs that end when their figures look convincing, on simulated runs with a known cost.
 
-Stopping at such a moment favours wrong figures, so the intervals must be wider than usual.
+Such an end favours wrong figures, so the intervals must be wider than usual.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def stopped_and_widened(runs: Simulated) -> Ends:
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
 
-#: A run may be continued twice (--resume, each time with twice the budget). So it has three planned ends. The keys are
-#: their numbers of rounds; the values are the error rates of the intervals that are then reported.
+#: The three planned ends of a run that is continued twice (--resume, each time with twice the budget): number of
+#: rounds, and error rate of the intervals reported then.
 CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 

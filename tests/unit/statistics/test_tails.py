@@ -21,7 +21,7 @@ from costof.statistics.tails import (
 )
 
 USUAL_NS, SPREAD = 100_000.0, 0.3
-#: Standard deviations of the logarithms of times: between rounds (the same for arm and control), and between slices.
+#: Standard deviations of the logarithms of times: between rounds, which arm and control share, and between slices.
 ROUNDS_DIFFER, SLICES_DIFFER = 0.05, 0.03
 Pays = Callable[[np.random.Generator, int], Numbers]
 

@@ -15,7 +15,6 @@ from costof.statistics.verdicts import Contrast, extrapolated, rounds_needed, sm
 
 RUNS = 500
 MARGIN = 0.05
-#: The maximum number of rounds.
 MOST = 100_000
 
 
