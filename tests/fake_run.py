@@ -238,7 +238,6 @@ def fake_run(
 
 
 def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
-    """Simulate a run, analyse it, delete its files, and return the result."""
     with tempfile.TemporaryDirectory() as folder:
         return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 

@@ -44,8 +44,6 @@ class Chance:
 
 
 class Chances:
-    """Draws the noise of a run's slices one after the other."""
-
     def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
         self._noise, self._source = noise, source
         self._drift = 0.0

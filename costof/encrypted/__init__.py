@@ -158,7 +158,6 @@ class _Field(FieldDescriptorPacket):
                 self._decrypting(_refuse_plain)
 
     def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
-        """Return a function that decrypts a value, decodes it with `encoding` and applies PyMySQL's `convert` to it."""
         envelope = self.envelope
         opener: Opener = self._decrypting(lambda: keys.opener(envelope))
         associated = envelope.associated_data(RowFormat.TEXT, self.names)

@@ -120,7 +120,6 @@ def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
 
     The script has paths below `place`, since `folder` is moved to `place` later.
     """
-    # Debian names library folders by architecture, such as usr/lib/x86_64-linux-gnu.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
     with_libraries = f"LD_LIBRARY_PATH={shlex.quote(searched)} " if searched else ""

@@ -129,7 +129,6 @@ def describe_file_system(folder: Path) -> str:
 
 
 def _mount(folder: Path) -> tuple[str, str]:
-    """Return the type and the device of the file system whose mount point is nearest above the folder."""
     path = folder.resolve()
     best, found = "", ("unknown", "unknown")
     for line in Path("/proc/self/mounts").read_text().splitlines():

@@ -21,7 +21,6 @@ class LogFile:
             return ""
         with self.path.open("rb") as log:
             log.seek(self._read)
-            # The last line may be incomplete.
             whole, newline, _ = log.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
         return whole.decode(errors="replace")

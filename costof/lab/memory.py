@@ -25,12 +25,10 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return a copy of the reading in which a role (group of processes) has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 
     def since(self, before: Memory) -> dict[str, int]:
-        """Return the bytes by which the memory of each role (group of processes) has grown since `before`."""
         roles = {**before.bytes_by_role, **self.bytes_by_role}
         return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
 

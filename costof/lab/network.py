@@ -42,7 +42,6 @@ from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidd
 
 # Without namespaces, the first host's loopback address ends with this number. Servers use lower numbers.
 FIRST_LOOPBACK = 101
-# The longest round trip that `costof-engine link` accepts.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -178,7 +177,6 @@ class Network:
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the `costof-engine link` processes."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:

@@ -19,7 +19,6 @@ UNPACKED = Path("/usr/local/lib/costof")
 # `looked` has the time of the last search for newer versions.
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
-#: Timeout of a program that is run only to print its version.
 VERSION_SECONDS = 120.0
 # Debian does not have these folders on an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)

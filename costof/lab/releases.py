@@ -77,7 +77,6 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The name for `costof fetch`, such as 'postgres@18'."""
         return f"{self.program}@{self.series}"
 
     @property
@@ -87,7 +86,6 @@ class Release:
 
     @property
     def folder(self) -> Path:
-        """The release's folder in the user's cache, which may not exist yet."""
         return fetched_folder(f"{self.program}@{self.version}")
 
     @property

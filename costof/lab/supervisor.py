@@ -118,7 +118,6 @@ class Supervisor:
         self.say("exited", name=key.data, status=status)
 
     def serve(self) -> None:
-        """Carry out the messages from the run until the pipe closes."""
         self.selector.register(0, selectors.EVENT_READ, None)
         waiting = b""
         while True:

@@ -107,7 +107,6 @@ class Star(Topology):
         return address
 
     def client(self, distance: str) -> Host:
-        """Return the host on which the clients at this distance (such as 'wan') run."""
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:

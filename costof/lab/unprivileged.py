@@ -36,6 +36,5 @@ class Unprivileged:
             os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file that only this user may read."""
         write_private(path, content)
         self.own(path)

@@ -75,7 +75,6 @@ class Ready(Model):
 
     @property
     def tls_library(self) -> str:
-        """Return the load generator's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 

@@ -101,7 +101,6 @@ class ServiceSettings(Model):
         return None
 
     def at_address(self, address: str) -> Self:
-        """Return a copy with another address, such as that of a proxy in front of the service."""
         return self.model_copy(update={"addresses": [address]})
 
     def with_settings(self, settings: Mapping[str, Any]) -> Self:

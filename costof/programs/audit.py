@@ -23,7 +23,6 @@ OF_CLASS = "audit_entries_"
 #: A disk with fewer free bytes counts as full.
 FULL_BYTES = 16 * 1024
 QUERIES_OF_A_PIPELINE = 16
-#: The largest number of statements that a failed operation may have sent.
 STATEMENTS_OF_A_FAILURE = 64
 
 

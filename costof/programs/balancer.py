@@ -28,7 +28,6 @@ REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60.0
-#: Cipher suites that clients may choose: all that the balancer's OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
 #: The balancer itself answers a request for this path, with the TLS version and cipher of the request's connection.
 EVIDENCE_PATH = "/costof-evidence"

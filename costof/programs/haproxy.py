@@ -40,7 +40,6 @@ def find_haproxy() -> Path:
 
 
 def haproxy_version(binary: Path) -> str:
-    # The output begins with 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'.
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
 

@@ -35,7 +35,6 @@ class Leftovers(ABC):
     removed only if they are empty.
     """
 
-    #: URL schemes of the servers that this class handles.
     schemes: ClassVar[Collection[str]]
     url: TargetUrl
     session: Session

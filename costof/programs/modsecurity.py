@@ -16,7 +16,6 @@ from costof.lab.program import UNPACKED
 from costof.programs.balancer import DESCRIPTORS, Entrance
 from costof.programs.nginx import Nginx, find_nginx, modules_folder, nginx_version
 
-#: The name of this combination of programs for `costof fetch` and `costof doctor`.
 NAME = "modsecurity"
 MODULE = "ngx_http_modsecurity_module.so"
 PACKAGES = ("nginx", "libnginx-mod-http-modsecurity", "modsecurity-crs")
@@ -148,7 +147,6 @@ class ModSecurityNginx(Nginx):
 
     @property
     def entry(self) -> str:
-        """The 'address:port' that clients connect to."""
         return f"{self.address}:{self._entrances[0].port}"
 
     @property

@@ -37,7 +37,6 @@ def find_nginx() -> Path:
 
 
 def nginx_version(binary: Path) -> str:
-    # The output is 'nginx version: nginx/1.22.1'.
     return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 

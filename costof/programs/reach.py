@@ -21,7 +21,6 @@ ANSWER_SECONDS = 600
 #: Time limit of the TCP connection that checks, after a timeout, whether the server accepts connections at all.
 PROBE_SECONDS = 1.0
 
-#: Maximum number of characters of a statement that an error quotes.
 QUOTED_CHARACTERS = 100
 
 TLS_HANDSHAKE = "the TLS handshake"

@@ -11,7 +11,6 @@ from costof.services.server_command import ServerCommand, printed
 
 #: No server uses less memory than this. A smaller number is not in bytes.
 LEAST_BYTES = 200_000
-#: The name in `Memory.methods` for memory that was read with the user's command.
 METHOD = "--server-memory"
 #: The units by their lower-case names, and the number of bytes in each. `kB` means 1,024 bytes, as in the kernel's
 #: files.

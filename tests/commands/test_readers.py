@@ -26,7 +26,6 @@ COUNTS = {name: (*each["counts"], None)[:2] for name, each in EXPECTED.items() i
 UNREADABLE = {name: each["refused"] for name, each in EXPECTED.items() if "refused" in each}
 
 UNITS = {"ms", "us", "per_second", "percent", "bytes", "errors", "MB/s", "MiB/s"}
-#: Invalid texts that a program may print instead of a number.
 ODD = [
     "",
     "-",

@@ -93,8 +93,6 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway in front of a server. Tests connect to the gateway as one of its accounts."""
-
     server: MariadbServer
     process: GatewayProcess
     rules_file: Path
@@ -186,7 +184,6 @@ def attacks() -> list[bytes]:
 
 
 def shows(data: bytes) -> bool:
-    """Return whether the data contains a protected value of the shop."""
     return any(word in data for word in (b"Abercrombie", b"Secret"))
 
 

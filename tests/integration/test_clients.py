@@ -30,7 +30,6 @@ from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
-#: For each study that load generators can measure: the settings of a small run.
 SETTINGS = {
     "http-firewall": ("firewall=off,on", "request=no-body,json-1kb"),
     "http-tls-termination": ("termination=none,balancer", "keep_alive=1"),
@@ -48,7 +47,6 @@ SETTINGS = {
     "service-mtls": ("path=direct,pair-mtls", "program=haproxy", "distance=lan"),
 }
 CASES = [(study, name) for study in study_names() for name in load_study(study).clients]
-#: The cases that `make test` runs: a study and a load generator.
 QUICK = {("mysql-transport", "sysbench"), ("redis-durability", "redis-benchmark")}
 #: The duration of a load generator's slice. Some programs accept only whole seconds.
 SECONDS = 1.0

@@ -46,8 +46,6 @@ def values(result: Result, arm: str) -> tuple[str, str]:
 
 
 class Finished:
-    """A finished run on the lab, with the secrets that it used."""
-
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,100", "algorithm=aes-128-gcm,sm4-cbc")
         self.ledger = Ledger.create(self.plan, folder)

@@ -151,7 +151,6 @@ def text_of(statement: str, values: list[str]) -> bytes:
 
 
 def parameters(values: list[str]) -> bytes:
-    """Encode values as string parameters of a prepared statement, in the binary protocol."""
     raw = [value.strip("'").encode() for value in values]
     return (
         bytes((len(raw) + 7) // 8)

@@ -107,7 +107,6 @@ class Unlearned:
 
 
 def outcome(work: Callable[[], list[str]]) -> str:
-    """Run a client, and return its output, or the message of its error."""
     try:
         return "\n".join(work())
     except Exception as error:

@@ -16,7 +16,6 @@ from tests.support.engines import Engines
 
 pytestmark = pytest.mark.servers
 
-#: The name of an arm whose tunnel cannot start.
 FAILING = "failing"
 EVERY_TRANSPORT = "transport=" + ",".join(load_study("mysql-transport").factors["transport"].levels)
 

@@ -24,7 +24,6 @@ from tests.support.silent import silent_listener
 pytestmark = pytest.mark.servers
 
 PIDFD_GETFD = 438
-#: The beginning of a MySQL server's greeting.
 GREETING = b"\x4a\0\0\0\x0a8.0.36\0"
 
 

@@ -35,7 +35,6 @@ WORKLOADS = [
     *(Workload(name=kind, kind=kind) for kind in ("connect", "query", "load", "pipeline")),
     Workload(name="tpcb", kind="tpcb", workers=8),
 ]
-#: All instruments that connect to PostgreSQL: the drivers of applications, and the engine.
 DRIVERS: dict[str, Callable[[], Instrument]] = {
     "psycopg": lambda: application("postgres", {}),
     "asyncpg": lambda: application("asyncpg", {}),

@@ -38,7 +38,6 @@ WORKLOADS = [
     Workload(name="ycsb", kind="ycsb", ycsb=MIX),
     Workload(name="ycsb_fields", kind="ycsb", ycsb={**MIX, "read_all_fields": False}),
 ]
-#: All instruments that connect to Redis: the engine, and the driver of applications.
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py": lambda: application("redis", {})}
 
 

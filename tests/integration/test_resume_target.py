@@ -100,7 +100,6 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     places, path = postgres.places(), interrupted / SLICES
     ledger = path.read_text()
     (identity,) = identities(interrupted)
-    # Change the server id in the ledger, as if the run had started on another server.
     path.write_text(ledger.replace(identity[SERVER_ID], "another"))
     assert "its server id was another and is now" in refused(interrupted, **password_of(postgres))
     path.write_text(ledger)
@@ -138,7 +137,6 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # Change the version in the ledger, as if the run had started with another version of Redis.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)

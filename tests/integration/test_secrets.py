@@ -204,7 +204,6 @@ def test_files_and_processes_of_a_run_do_not_show_the_password(
     assert shown == where.replace(secret, "<redacted>")
 
 
-#: The command that the wheel installs.
 SCRIPT = Path(sys.executable).with_name("costof")
 
 

@@ -81,7 +81,6 @@ class Database:
 
 
 def committed(answer: SliceAnswer) -> dict[str, int]:
-    """Return how many transactions were committed, by the name of their kind."""
     return {name: answer.counts[f"tpcc.committed.{name}"] for name in TRANSACTIONS}
 
 

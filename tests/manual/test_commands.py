@@ -44,7 +44,6 @@ OTHERS = {
     "ray": "machines to load from: tests/slow/test_many_hosts.py",
     "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
-#: Replacements for placeholders in a line.
 NAMES = {"<name>": "mongodb-tls"}
 COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Each line that can be run. Lines run in the order of the pages, because a line may read an earlier line's files.

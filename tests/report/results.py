@@ -120,7 +120,6 @@ def transport(*, every: bool = False, **changes: Any) -> Result:
 
 
 def empty() -> Result:
-    """Return the result of a run that was interrupted before its first round ended."""
     return result_of(MONGODB, rounds=0, partial="interrupted before the first round")
 
 
@@ -166,7 +165,6 @@ _DRAWN: dict[str, str] = {}
 
 
 def drawn(result: Result) -> str:
-    """Return the HTML page of a result; cached."""
     key = result.model_dump_json()
     if key not in _DRAWN:
         _DRAWN[key] = render_html(result)

@@ -166,7 +166,6 @@ def test_frame_of_an_embedded_report_is_as_high_as_its_content(
 
 @pytest.fixture(scope="module")
 def every_page(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return the reports of all stored runs and of a comparison of two commands."""
     kept, folder = results(), tmp_path_factory.mktemp("versus") / "run"
     command = [sys.executable, "-m", "costof", "versus", "true", "sleep 0.01", "--rounds", "4", "--out", folder]
     subprocess.run(command, check=True, capture_output=True)

@@ -148,7 +148,6 @@ def _slices(folder: Path) -> int:
 
 
 def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
-    """Start costof on the head node with these arguments, and return the process."""
     return cluster.command(
         sys.executable, "-m", "costof", *words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -27,7 +27,6 @@ RAY = str(Path(sys.executable).with_name("ray"))
 PORT, CLIENTS_PORT = 6379, 10001
 #: The minimum size of the object store with which Ray starts.
 OBJECT_STORE_BYTES = 78_643_200
-#: The CPU limit of a node, in cores.
 STARTING_CORES = 2.0
 FAR_MS = 100.0
 #: The folder for temporary files, of which each node has its own.
@@ -76,7 +75,6 @@ class Node:
         return next(iter(descendants_of(self.process.pid)), None)
 
     def processes(self) -> dict[int, list[str]]:
-        """Return pid and command line of all processes on the node."""
         found = {}
         for pid in descendants_of(self.init) if self.init else []:
             with contextlib.suppress(OSError):

@@ -52,7 +52,6 @@ def run(study: str, server: RunningServer, folder: Path, records: int) -> tuple[
 
 
 def check(result: Result, slices: list[SliceRecord]) -> None:
-    """Check that the run is complete and every slice is verified."""
     assert result.partial is None
     assert "wire.tls" in {value.metric for value in result.values}
     assert slices
@@ -60,7 +59,6 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
 
 
 def login(server: RunningServer) -> tuple[str, str, str]:
-    """Return host, user and password from the server's URL."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 

@@ -75,5 +75,4 @@ def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> 
 
 
 def size(width: int, height: int) -> dict[str, dict[str, int]]:
-    """Return the option of `opened` for a window of this size."""
     return {"viewport": {"width": width, "height": height}}

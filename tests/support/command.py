@@ -34,7 +34,6 @@ class Outcome:
 
     @property
     def error_lines(self) -> list[str]:
-        """Return the lines of standard error that are not progress."""
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 
 

@@ -46,7 +46,6 @@ def patient_plan(
 
 
 def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations: int, records: int) -> SliceAnswer:
-    """Measure one slice with a new engine, after the engine has verified the arm."""
     with engine() as client:
         assert client.plan(patient_plan([arm], workloads, records)).arms[0].error is None
         return client.slice(1, arm.name, workload, operations, HANGS_SECONDS)
@@ -143,7 +142,6 @@ class Engines:
         return instrument.slice(1, arm.name, workload, operations, seconds, reconnect, disconnect=disconnect)
 
     def load(self, arm: PlannedArm) -> None:
-        """Load all records of the plan through one arm, if there are any. Tests pass this to `Service.prepare`."""
         if not self._plan.loads:
             return
         warehouses = self._plan.study.warehouses

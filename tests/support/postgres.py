@@ -56,7 +56,6 @@ class RunningServer(PostgresServer):
             self._reload()
 
     def admitting(self, access: str) -> contextlib.AbstractContextManager[None]:
-        """Use another pg_hba.conf with this content."""
         return self.changed(lambda: self.write_access_rules(access), lambda: self.write_access_rules(ACCESS))
 
     def without_tls(self) -> contextlib.AbstractContextManager[None]:
@@ -68,7 +67,6 @@ class RunningServer(PostgresServer):
 
     @contextlib.contextmanager
     def showing(self, certificate: datetime.timedelta) -> Iterator[None]:
-        """Use a certificate that expires after this time."""
         usual = self._certificates["ecdsa-p256"]
         names = [self.address]
         self._certificates["ecdsa-p256"] = self.place.authority.issue("other", "ecdsa-p256", names, certificate)
@@ -127,8 +125,6 @@ def make_accounts(server: RunningServer) -> None:
 
 
 class AnotherServer(RunningServer):
-    """A server with its own system identifier."""
-
     initialise = initdb.initialise
 
 

@@ -72,14 +72,12 @@ class RunningServer:
 
 
 def logs_in(settings: ServiceSettings) -> bool:
-    """Return whether the engine can log in to the server."""
     plan = Plan(operation_timeout_ms=HANGS_SECONDS * 1000, arms=[Arm(name="plain", service=settings)], workloads=[])
     with engine() as client:
         return client.plan(plan).arms[0].error is None
 
 
 def finds_nothing(settings: MongodbSettings) -> bool:
-    """Return whether MongoDB answers that the collection has no records."""
     assert settings.password is not None
     client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
         "mongodb://" + ",".join(settings.addresses),
@@ -247,7 +245,6 @@ def balancer_program(kind: type[Balancer]) -> Iterator[RunningServer]:
 
 @contextlib.contextmanager
 def sidecar_program(kind: type[Sidecar]) -> Iterator[RunningServer]:
-    """Start an origin, and two sidecars in front of it with mutual TLS between them."""
     with Lab() as lab, OriginProcess() as origin:
         address = f"{lab.address(2)}:9000"
         origin.begin([Listener(address=address)])
@@ -302,7 +299,6 @@ def check_of(user: str, password: str) -> str:
 
 
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:
-    """Log in as the user of the workload, without TLS."""
     return pymysql.connect(
         host=address or server.address,
         port=port or server.port,

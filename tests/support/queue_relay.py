@@ -55,8 +55,6 @@ class Server(asyncio.Protocol):
 
 
 class Client(asyncio.Protocol):
-    """A client's connection to the relay."""
-
     def __init__(self, turns: dict[int, Turns], server: tuple[str, int]) -> None:
         self._turns, self._address = turns, server
         self._server: asyncio.Transport | None = None

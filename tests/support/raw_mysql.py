@@ -168,7 +168,6 @@ class Client:
             answer.over = True
 
     def _result(self, answer: Answer, is_binary: bool) -> int:
-        """Read one result set into the answer and return the status flags of the server."""
         first = self._packet()
         if self._iserror(first, answer):
             return 0

@@ -19,7 +19,6 @@ from costof.results.run import Run, server_readings
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 
-#: The duration of a round by the simulated clock.
 ROUND_SECONDS = 3.0
 
 

@@ -50,7 +50,6 @@ class ScriptedMysql:
                     self._send(number % 256, packet)
 
     def _send(self, number: int, packet: bytes) -> None:
-        # A client may disconnect at any time.
         with suppress(OSError):
             self._server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
 

@@ -111,8 +111,6 @@ FIREWALL = Kind(
 
 @dataclass
 class RunningService:
-    """An open service. `counts` says whether its servers count connections."""
-
     kind: Kind
     plan: Plan
     service: Service

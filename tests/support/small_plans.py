@@ -18,7 +18,6 @@ from costof.study.schema import SliceSize, Study
 from tests.support.programs import HANGS_SECONDS
 
 REPLICATION = "mongodb-chained-replication"
-#: A workload of TPC-C with one terminal, for an engine.
 ONE_TERMINAL = (Workload(name="transactions", kind="tpcc", tpcc={}),)
 
 

@@ -52,7 +52,6 @@ class Tap:
             return bytes(self._received)
 
     def sent(self) -> list[bytes]:
-        """Return the bytes that clients have sent so far, by connection."""
         with self._lock:
             return [bytes(each) for each in self._sent]
 

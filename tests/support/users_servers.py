@@ -325,7 +325,6 @@ class Redis(UsersServer):
         self.server.ask("SET", f"costof:{place}:{THEIRS}", "1")
 
     def occupy(self, place: str) -> None:
-        """Set the last of the keys that a run would write."""
         self.server.ask("SET", f"costof:{place}:key:{self.records - 1:012}", "1")
 
     def forge(self, place: str) -> None:

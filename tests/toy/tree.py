@@ -38,7 +38,6 @@ class Tree:
         self._make_environment()
 
     def lay(self, toy: str) -> None:
-        """Copy the files of an example (a folder of `tests/toy`) into the copy."""
         for name in _git(TOYS / toy, "ls-files", "--cached", "--others", "--exclude-standard"):
             _copy(TOYS / toy / name, self.root / name)
 

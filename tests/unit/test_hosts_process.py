@@ -32,7 +32,6 @@ PLAN = Plan(arms=[], workloads=[])
 
 
 def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answers: object) -> HostsProcess:
-    """Return a process that is replaced by the stand-in with these answers."""
     text = STAND_IN.replace("DIES", repr(dies)).replace("ANSWERS", repr({**ANSWERS, **answers}))
     (folder / "stand_in.py").write_text(text)
     process = HostsProcess(HostsSettings(address="auto"), "engine")

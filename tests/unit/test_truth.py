@@ -339,7 +339,6 @@ def test_wrong_verdicts_of_each_tool_about_identical_commands_are_counted() -> N
 
 
 def campaign(folder: Path) -> Rows:
-    """Return the rows that a quick campaign has for trials of the kinds "peer", "tail" and "effect"."""
     rows = Rows(folder / "rows")
     for trial in trials(QUICK):
         match trial.kind:

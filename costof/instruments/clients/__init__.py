@@ -31,7 +31,6 @@ PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "co
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server stops answering.
 LONGEST_SECONDS = 60.0
-#: The maximum number of threads for a program that divides its connections among threads.
 MOST_THREADS = 2
 
 

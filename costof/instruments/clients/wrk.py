@@ -41,7 +41,6 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
 
 
 def _script(settings: HttpSettings) -> str:
-    """Return the Lua script that sets the requests' body and headers; '' if there are none."""
     lines = []
     if settings.body is not None:
         lines += ['wrk.method = "POST"', f"wrk.body = {_quoted(settings.body)}"]

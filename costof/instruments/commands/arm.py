@@ -180,7 +180,6 @@ class Arm:
         return runs
 
     def hidden(self, text: str) -> str:
-        """Return the text with the arm's secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text

@@ -22,12 +22,10 @@ STEP_SECONDS = 60.0
 GRACE_SECONDS = 1.0
 #: Interval between checks whether the output is larger than `MOST_OUTPUT`.
 LOOK_SECONDS = 1.0
-#: Interval between checks whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
 #: A child that has just been forked has its parent's process name until it calls exec. Wait at most this long for the
 #: child's own name.
 NAMING_SECONDS = 0.02
-#: The kernel cuts process names to this length.
 LONGEST_NAME = 15
 MOST_OUTPUT = 64 * 2**20
 

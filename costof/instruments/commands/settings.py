@@ -250,7 +250,6 @@ class Program(Model):
         return self.model_copy(update=update)
 
     def ignores(self, status: int) -> bool:
-        """Return whether a run that ended with this exit status counts as successful."""
         return status in self.ignore_failure if isinstance(self.ignore_failure, list) else self.ignore_failure
 
     @property

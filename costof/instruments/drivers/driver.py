@@ -74,7 +74,6 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     name: str
     version: str
-    #: The class of the connection settings, such as `PostgresSettings`.
     settings: type[Settings]
     #: The minimum number of connections that a client object of the database driver opens.
     connections_per_client: ClassVar[int] = 1

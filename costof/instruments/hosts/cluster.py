@@ -21,7 +21,6 @@ from costof.messages.process import HostLostError
 
 CLIENT_SCHEME = "ray://"
 AUTH_MODE, TOKEN = "RAY_AUTH_MODE", "token"
-#: Environment variables that disable Ray's usage statistics and its own log messages.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",

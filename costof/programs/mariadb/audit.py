@@ -58,7 +58,6 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of the counts of statements in `readings`, such as 'statements_read' for the class 'read'.
 COUNTED = "statements_"
 
 

@@ -137,7 +137,6 @@ class MysqlSession:
             self._connection.close()
 
     def certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presented, or None for a connection without TLS."""
         connection = getattr(self._connection, "_sock", None)
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
 
@@ -369,7 +368,6 @@ class MarkedDatabase:
         self._session.ask(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608  # our own name
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except MySQLError:
@@ -395,7 +393,6 @@ class MarkedDatabase:
         return True
 
     def remove_empty(self) -> bool:
-        """Drop the database if it exists and is empty, and return whether it was dropped."""
         if not self.exists() or not self.is_empty():
             return False
         self._session.ask(f"DROP DATABASE `{self.name}`")

@@ -29,7 +29,6 @@ from costof.programs.mariadb.versions import base_folder
 from costof.programs.parts import ServerConfiguration
 
 Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
-#: The settings that encrypt each store (kind of files).
 SETTINGS: dict[Store, dict[str, str]] = {
     "tablespaces' files": {
         # With FORCE, no table can be created without encryption.

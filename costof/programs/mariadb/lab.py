@@ -436,7 +436,6 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

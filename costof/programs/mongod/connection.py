@@ -474,7 +474,6 @@ class MarkedDatabase:
         self._session.run(lambda: collection.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         document = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 

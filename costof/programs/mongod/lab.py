@@ -466,7 +466,6 @@ class ThreeMemberServer(LabServer):
         return {JOURNAL_DEFAULT: str(configuration[JOURNAL_DEFAULT]).lower()}
 
     def readings(self) -> dict[str, float]:
-        """Return the primary's counters of writes; {} in a study without writes."""
         return read_writes(self.set.admin(self.set.primary.name).admin.command("serverStatus")) if self._writes else {}
 
     def finish_counting(self) -> None:

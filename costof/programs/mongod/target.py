@@ -36,7 +36,6 @@ from costof.urls import split_host
 
 #: The key in a level's table `target` with which the level requires a replica set.
 REPLICA_SET = "replica_set"
-#: Time limit in milliseconds for a member to replicate the loaded records.
 CATCH_UP_MS = 120_000
 
 

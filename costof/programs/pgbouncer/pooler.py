@@ -62,7 +62,6 @@ def pgbouncer_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "pgbouncer", PACKAGE).removeprefix("PgBouncer ")
 
 
-#: The name of PgBouncer's administrative database.
 CONSOLE = "pgbouncer"
 ANSWER_SECONDS = 60
 Row = dict[str, Any]

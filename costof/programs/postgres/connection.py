@@ -272,7 +272,6 @@ class MarkedSchema:
         self._session.ask(f"SET search_path = {self.quoted}")
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the schema (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except psycopg.Error:

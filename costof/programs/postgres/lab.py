@@ -206,7 +206,6 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:
@@ -343,7 +342,6 @@ class PostgresServer(LabServer):
         self.ask(f"ALTER ROLE {USER} PASSWORD '{hashed}'")
 
     def _presented_certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presents now, or None if the server does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:

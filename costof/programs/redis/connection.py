@@ -28,7 +28,6 @@ from costof.programs.leftovers import Leftover, Leftovers, in_use_by_heartbeat
 from costof.programs.target_database import Marker
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
-#: URL schemes, and whether they require TLS.
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
@@ -245,7 +244,6 @@ class MarkedStrings:
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
-        """Return the run's record on the server (the marker), or None if it is missing or damaged."""
         text = self._session.ask("HGET", RUNS, self.name)
         try:
             return StringsMarker.model_validate_json(text or "")

@@ -48,7 +48,6 @@ def find_redis() -> Path:
 
 
 def redis_version(binary: Path) -> str:
-    # The output is 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0'.
     words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
     return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
 
@@ -192,7 +191,6 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         configuration = self.place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown} | super().evidence()

@@ -59,7 +59,6 @@ def find_envoy() -> Path:
 
 
 def envoy_version(binary: Path) -> str:
-    # The output is 'envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL'.
     return first_words([str(binary), "--version"], NAME, PACKAGE).split("/")[-4]
 
 

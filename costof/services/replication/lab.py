@@ -51,7 +51,6 @@ from costof.study.plan import Plan
 
 #: The roles of members, in the members' order. Reports give the CPU use of each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-#: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
 
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
@@ -407,7 +406,6 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the measured replica set has used so far, by role."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -486,7 +484,6 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return an error text if a member of the replica set of this size has ended; None if all are running."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None

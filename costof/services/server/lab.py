@@ -181,7 +181,6 @@ class ServerLab(LabService):
 
     @property
     def server(self) -> LabServer:
-        """The server of the first control (arm without the protection)."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -333,7 +332,6 @@ class ServerLab(LabService):
         return self._client_certificates[kind]
 
     def _client_settings(self, arm: PlannedArm) -> ServiceSettings:
-        """Return the settings of an arm's client, with the address of the server itself."""
         return self._configured(arm).server.client_settings().with_settings(arm.settings.service)
 
     def _configured(self, arm: PlannedArm) -> Configured:

@@ -37,7 +37,6 @@ EVIDENCE_SECONDS = 60.0
 ATTEMPT_SECONDS = 1.0
 #: How the answer of a port that requires TLS begins if it gets plain text: a TLS alert, or an HTTP error.
 REFUSALS = (b"\x15", b"HTTP/1.1 400")
-#: The kinds of connections that a sidecar with mutual TLS must refuse.
 REFUSED = ("plain connections", "connections without a certificate")
 NOTHING = ConnectionRecord("", "", "")
 

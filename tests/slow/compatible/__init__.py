@@ -57,8 +57,6 @@ FERRETDB = Kind(
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A running server. Its `url` contains the password."""
-
     url: str
     ca_file: Path
 

@@ -27,8 +27,6 @@ ROUNDS = 12
 
 
 class Kept:
-    """A display that keeps all events."""
-
     pause_seconds = 0.0
 
     def __init__(self) -> None:

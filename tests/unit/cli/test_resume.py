@@ -227,7 +227,6 @@ def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_earl
     records = [*ledger.records()]
     look = reopened(run, "4m").before.look_at_end
     assert look is not None
-    # Append the records that a resumed run would write.
     ledger.append(EnvironmentRecord(started=now(), facts={}, budget_seconds=240.0))
     ledger.append(look)
     for record in records:
@@ -260,7 +259,6 @@ def test_extending_a_complete_run_spends_half_of_the_remaining_statistical_error
     assert look.error_rate == pytest.approx(0.022)
     assert Looks(resumed.plan, 0.006 + look.error_rate).error_rate == pytest.approx(0.022)
     assert reopened(run, "5m").before.look_at_end == look, "nothing is written before the servers are known"
-    # Append the records that a resumed run would write.
     ledger.append(look)
     ledger.append(EndRecord(partial="interrupted", steal_share=0.0, error_rate=0.022))
     assert read_run(ledger).error_rate_spent == pytest.approx(0.028)

@@ -113,7 +113,6 @@ def test_invalid_master_key_is_reported_without_showing_it(key: Any) -> None:
 
 
 def greeting(server: ScriptedMysql) -> bytes:
-    """Return the bytes with which a client answers the server's greeting."""
     connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(server.client)
     connection.close()

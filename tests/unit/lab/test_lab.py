@@ -244,7 +244,6 @@ def test_queue_of_a_link_has_room_for_packets_in_flight_and_is_bounded(
 
 @pytest.fixture
 def network(no_hosts: None) -> Iterator[Network]:
-    """Yield the network of an ordinary user who cannot create namespaces."""
     lab: Any = SimpleNamespace(address=lambda number: f"127.83.12.{number}")
     with Network(lab) as network:
         yield network

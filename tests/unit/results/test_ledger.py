@@ -133,7 +133,6 @@ needs_root = pytest.mark.skipif(not is_root(), reason="mounting a file system ne
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield the root of a small file system."""
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "costof-test", place], check=True)

@@ -42,7 +42,6 @@ PLAN = with_only(plan_of(MONGODB), "wire_query")
 ROUNDS = 8
 
 
-#: Studies whose reports together have every section.
 EVERY_SECTION = (HTTP, ENCRYPTION, REPLICATION)
 
 
@@ -103,7 +102,6 @@ Slices = list[SliceRecord]
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
-    """Return the slices of a run on a machine without other load."""
     ledger = fake_run(tmp_path_factory.mktemp("quiet") / "run", PLAN, Truth(), rounds=QUIET_ROUNDS)
     return [record for record in ledger.records() if isinstance(record, SliceRecord)]
 

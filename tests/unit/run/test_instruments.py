@@ -25,8 +25,6 @@ VERSIONS = {"": {"OpenSSL": "3.0.19"}, "aws-lc": {"AWS-LC": "1.73.0"}, "openssl-
 
 
 class OneHostService:
-    """A service whose clients are all on one host."""
-
     def prefix(self, arm: object) -> list[str]:
         return []
 

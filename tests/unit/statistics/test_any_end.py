@@ -35,12 +35,10 @@ class Simulated:
         self.half = errors * [0.0, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
 
     def held(self, ends: Ends) -> float:
-        """Return the share of runs whose interval contains the cost."""
         middle, half = self._intervals(ends)
         return float(np.mean(np.abs(middle - self.cost) <= half))
 
     def claims(self, ends: Ends) -> float:
-        """Return the share of runs whose interval excludes 0."""
         middle, half = self._intervals(ends)
         return float(np.mean(np.abs(middle) > half))
 
@@ -50,7 +48,6 @@ class Simulated:
         return self.middle[places], self.half[places] * times
 
     def convinces(self, rounds: int, times: float = 1.0) -> npt.NDArray[np.bool_]:
-        """Return, for each run, whether its interval excludes 0 after this number of rounds."""
         excluded: npt.NDArray[np.bool_] = np.abs(self.middle[:, rounds - 1]) > times * self.half[:, rounds - 1]
         return excluded
 

@@ -104,7 +104,6 @@ Times = np.ndarray
 
 
 def slices(times: Times) -> Slices:
-    """Return the histograms of the operation times `[round, operation]`."""
     places = np.minimum(np.searchsorted(VALUES, times), len(VALUES) - 1)
     counts = np.array([np.bincount(row, minlength=len(VALUES)) for row in places], dtype=float)
     return Slices(np.arange(len(times)), VALUES, counts)

@@ -94,7 +94,6 @@ def test_stopping_at_the_requested_precision_keeps_the_coverage_of_intervals() -
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
     logs = np.log(arm / control)
-    # Middle and half-width of every run's interval, by number of rounds.
     known = {rounds: intervals(logs[:, :rounds]) for rounds in range(2, 61)}
     held = 0
     for run in range(RUNS):

@@ -61,7 +61,6 @@ def percentiles_of(nanoseconds: Numbers, drawn: Numbers, percentiles: Numbers) -
 def simulate(
     seed: int, rounds: int, operations: int, pays: Pays, percentiles: Numbers
 ) -> tuple[Percentiles, Percentiles]:
-    """Return the percentiles of control and arm in a simulated run."""
     chance = np.random.default_rng(seed)
     shared = chance.normal(0, ROUNDS_DIFFER, (rounds, 1))
 

@@ -23,7 +23,6 @@ from costof.errors import CostofError, ErrorText, nearest
 #: matches at the beginning of each line.
 Place = str | tuple[str, ...]
 
-#: A regular expression for a decimal number such as '12.5' or '1e-3', with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 #: Matches the beginning of a line up to its first '{' or '[', where a JSON document may begin. Log lines may contain
