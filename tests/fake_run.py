@@ -159,10 +159,7 @@ class Truth:
         return None
 
     def links(self, plan: Plan) -> list[LinkEvidence]:
-        """Return the measured round-trip times of all links.
-
-        The times measured by TCP are exact; the times of ICMP echoes are slightly too long.
-        """
+        """Return the links' measured round-trip times, which are exact by TCP and slightly too long by ICMP."""
         late = {BY_ICMP: 0.031, BY_TCP: 0.0}
         distance = plan.study.distance_factor
         if distance is None or plan.target:
@@ -253,10 +250,7 @@ def fake_start(
     noise: Noise = USUAL,
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Simulate one start of the servers, and append its records to the ledger.
-
-    The caller appends the `EndRecord` that ends a run.
-    """
+    """Simulate one start of the servers, and append its records, but not the run's `EndRecord`, to the ledger."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):

@@ -34,10 +34,7 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders.
-
-    The folder `limit` sets CPU shares, and the folder `usage` counts CPU time. Most systems have one folder for both.
-    """
+    """This machine's cgroup folders to set CPU shares (`limit`) and count CPU time (`usage`), often the same folder."""
 
     version: int
     limit: Path

@@ -52,10 +52,7 @@ class Packages:
         return f"the distribution's {', '.join(self.names)}, with libraries that this machine lacks"
 
     def fetch(self) -> None:
-        """Fetch and unpack the packages. They replace earlier unpacked packages.
-
-        Raises `FetchError`, and `OSError` if the disk is full.
-        """
+        """Fetch and unpack the packages, over earlier ones. Raises `FetchError`, and `OSError` for a full disk."""
         place = fetched_folder(self.name)
 
         def arrange(folder: Path) -> None:

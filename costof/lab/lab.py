@@ -88,10 +88,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """A run's lab, a context manager.
-
-    A separate process, the supervisor, removes the lab at the end, even if this process is killed.
-    """
+    """A run's lab, a context manager. A separate process, the supervisor, removes it even if this process is killed."""
 
     processes: dict[str, Process] = field(default_factory=dict)
     on_disk: bool = False
@@ -162,10 +159,7 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Register a command that undoes an action when the lab ends.
-
-        Call `undo` before the action, so that an interrupted action is undone too.
-        """
+        """Register a command for the lab's end. Call `undo` before the action that the command undoes."""
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
@@ -213,10 +207,7 @@ class Lab:
             time.sleep(0.02)
 
     def cpu_seconds(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return the CPU seconds of all processes so far by role, such as {"server": 1.2}.
-
-        The processes named in `without` do not count.
-        """
+        """Return the CPU seconds of all processes but those in `without` so far, by role: {"server": 1.2}."""
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None and process.name not in without:

@@ -112,10 +112,7 @@ class LinkEnd(Model):
 
 
 class LinkPlan(Model):
-    """The properties of a link that `costof-engine link` simulates.
-
-    Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction.
-    """
+    """A link to simulate. Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction."""
 
     name: str
     a: LinkEnd
@@ -178,10 +175,7 @@ class AllCounters(Model):
 
 
 class LinkProcess(EngineProcess):
-    """The process `costof-engine link`, which simulates links.
-
-    It ends when this Python process ends. The links' devices then vanish.
-    """
+    """The process `costof-engine link`, which simulates links. It ends, with all devices, when this process ends."""
 
     def __init__(self) -> None:
         super().__init__("link")

@@ -105,10 +105,7 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """Create a link between two hosts. Raises `NEEDS_ROOT`, `LAB_FAILED`.
-
-        A link without delay, bandwidth limit and loss is an ordinary local link.
-        """
+        """Create a link between two hosts; by default an ordinary local link. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
         _check_name(name, self.links)
         _check_shape(name, round_trip_ms, bandwidth_mbit, loss)
         queue = queue_packets or queue_for(round_trip_ms, bandwidth_mbit)

@@ -84,10 +84,7 @@ def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
 
 
 def first_words(argv: list[str], name: str, package: str) -> str:
-    """Run a program and return the first line of its output, such as its version.
-
-    Raises `PROGRAM_MISSING` if the program fails or prints nothing.
-    """
+    """Run a program and return the first line of its output. Raises `PROGRAM_MISSING` if it fails or prints nothing."""
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
         lines = (answer.stdout + answer.stderr).strip().splitlines()

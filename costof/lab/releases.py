@@ -44,10 +44,7 @@ class Jar:
         return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
 
     def save(self, file: Path) -> None:
-        """Download the JAR.
-
-        Raises `FetchError` if that fails or the hash is wrong, and `OSError` if the disk is full.
-        """
+        """Download the JAR. Raises `FetchError` if that fails or the hash is wrong, `OSError` if the disk is full."""
         repository = os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY
         opener, address = url_opener(repository)
         try:

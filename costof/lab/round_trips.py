@@ -139,10 +139,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Measure round trips by TCP handshakes.
-
-    TCP_INFO is read as soon as a connection is open, so that its round-trip time is that of the handshake.
-    """
+    """Measure the round trips of TCP handshakes. TCP_INFO is read at once, so that it covers the handshake only."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())

@@ -49,14 +49,11 @@ class Transport(Model):
         return self.kind == "tls"
 
     def trusting(self, ca_file: Path | None) -> Transport:
-        """Return a copy that trusts the CAs in this file (None: the system's CAs).
-
-        Plaintext transports do not change.
-        """
+        """Return a copy that trusts the CAs in this file (None: the system's CAs). Plaintext stays unchanged."""
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
 
     def presenting(self, certificate_file: Path) -> Transport:
-        """Return a copy with a client certificate. Plaintext transports do not change."""
+        """Return a copy with a client certificate. Plaintext transports stay unchanged."""
         return self.model_copy(update={"certificate_file": certificate_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")

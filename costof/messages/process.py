@@ -119,10 +119,7 @@ class Instrument:
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner run the cleanup commands. Return a reason for each command that failed.
-
-        Raises `INSTRUMENT_FAILED`.
-        """
+        """Run the cleanup commands, and return a reason for each one that failed. Raises `INSTRUMENT_FAILED`."""
         self._send({"finish": {}})
         return list(self._answer(ANSWER_SECONDS)["finished"]["failures"])
 

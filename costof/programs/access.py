@@ -201,10 +201,7 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
-    """Return the URL's options.
-
-    Raises `UrlError` for an unknown option. The error does not quote the option, which may be a secret.
-    """
+    """Return the URL's options. Raises `UrlError` without quoting an unknown option, which may be a secret."""
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):
         name, text = form.normalize(*pair)

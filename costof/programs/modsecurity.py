@@ -159,10 +159,7 @@ class ModSecurityNginx(Nginx):
         return {Nginx.name: self.version} | ({RULE_SET: self._rules_version} if self._rules_version else {})
 
     def logged_bytes(self) -> int:
-        """Return the length in bytes of the log of requests that matched a rule.
-
-        Without the module, which writes the log, the length is 0.
-        """
+        """Return the length in bytes of the module's log of requests that matched a rule; 0 without the module."""
         return self._audit_log.stat().st_size if self._rules else 0
 
     def logged(self, start: int) -> str:

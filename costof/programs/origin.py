@@ -23,10 +23,7 @@ class OriginReady(Model):
 
 
 class ListenerCounters(Model):
-    """Counters of one listener.
-
-    `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}, `resumed` the number that resumed a session.
-    """
+    """Counters of one listener: all TLS handshakes by version, such as {'TLSv1.3': 600}, and the `resumed` ones."""
 
     connections: int
     requests: int

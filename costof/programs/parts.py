@@ -60,10 +60,7 @@ class ServerPart(Generic[Configuration]):
         return True
 
     def find(self) -> Path | None:
-        """Return the path of the server's program if this feature chooses it, otherwise None.
-
-        Raises `CostofError`.
-        """
+        """Return the path of the server's program if this feature chooses it, otherwise None. Raises `CostofError`."""
         return None
 
     def prepare(self) -> None:

@@ -55,10 +55,7 @@ VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
 def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Raise `OTHER_SERVER` for the first fact that differs between `known` and `current`.
-
-    Facts that are missing in one of the two are ignored.
-    """
+    """Raise `OTHER_SERVER` for the first fact that both `known` and `current` have, with different values."""
     for fact, before in known.items():
         now = current.get(fact, before)
         if now != before:

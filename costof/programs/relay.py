@@ -170,10 +170,7 @@ class RelayProcess(EngineProcess):
         return self
 
     def begin(self, plan: RelayPlan) -> list[str]:
-        """Send the plan. Return the addresses on which the relay listens, in the order of `plan.entrances`.
-
-        Raises `INSTRUMENT_FAILED`.
-        """
+        """Send the plan. Return the addresses of `plan.entrances`, in the same order. Raises `INSTRUMENT_FAILED`."""
         return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:

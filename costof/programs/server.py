@@ -97,10 +97,7 @@ class LabServer(ABC):
         """Set how many simultaneous connections the server must accept. It is called before `start`."""
 
     def make_tables(self) -> None:
-        """Create empty tables.
-
-        It is called before any client connects, since clients may look for the tables as soon as they connect.
-        """
+        """Create empty tables before any client connects, since clients may look for the tables when they connect."""
 
     def close(self) -> None:
         """Close administrative connections. The lab stops the processes."""
@@ -110,10 +107,7 @@ class LabServer(ABC):
         """Return the settings of a client that connects directly, without a tunnel."""
 
     def settle(self) -> None:
-        """Bring the loaded data into a steady state, so that the first measured queries are like later ones.
-
-        Raises `LAB_FAILED`.
-        """
+        """Bring the data into a steady state, in which first queries are like later ones. Raises `LAB_FAILED`."""
         for part in self.parts:
             part.settle()
 
@@ -254,10 +248,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
-        """Parse the URL. `records` is the number of records to load. Subclasses set `url` and `session`.
-
-        Raises `BAD_TARGET`, `BAD_DATABASE`.
-        """
+        """Parse the URL. Subclasses set `url` and `session`. Raises `BAD_TARGET`, `BAD_DATABASE`."""
         self.chosen = access.database
         self.records = records
         self.run = run
@@ -326,10 +317,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that identify this server and do not change at a restart, such as its version.
-
-        Facts that the account may not read are left out.
-        """
+        """Return facts that identify this server across restarts, such as its version, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:
@@ -395,10 +383,7 @@ class TargetServer(ABC):
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts from the server that matter to an arm (measured variant) with these target settings.
-
-        An example is the state of its standbys.
-        """
+        """Return facts, such as the state of standbys, for an arm (measured variant) with these target settings."""
         return {}
 
     def counters(self, server: str) -> Counters:
@@ -449,10 +434,7 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, for each program that must be installed, its name and a function that finds it.
-
-    The function raises an error if the program is missing.
-    """
+    """Return, by name, a function for each required program that finds it and raises an error if it is missing."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

@@ -80,10 +80,7 @@ class Stunnel:
         lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), only=self._process)
 
     def connections(self, end: str) -> int:
-        """Return the number of connections that the named end has forwarded so far.
-
-        The server's end forwards a connection only after its TLS handshake.
-        """
+        """Return how many connections the named end has forwarded; a server's end forwards after the TLS handshake."""
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:

@@ -126,17 +126,11 @@ class Service(ABC):
         return []
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm must not be measured; None if it may be measured.
-
-        For example, an arm without TLS is refused if the target's URL requires TLS.
-        """
+        """Return why an arm must not be measured, for example without TLS on a target that requires it; else None."""
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Set up the servers for an arm, for example their certificate.
-
-        It is called before each slice (measured window) of the arm.
-        """
+        """Set up the servers, for example the certificate, for an arm. Called before each slice (measured window)."""
 
     def set_host_count(self, hosts: int) -> None:
         """Set the number of hosts that measure together and share the load. It is called before `__enter__`."""
@@ -189,24 +183,15 @@ class Service(ABC):
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers of each role have used so far, such as {"gateway": 1.5}.
-
-        Raises `SERVER_CPU_UNREAD`.
-        """
+        """Return the servers' CPU seconds so far by role, such as {"gateway": 1.5}. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid), such as ('gateway', 4711), for each of the servers' processes on this machine.
-
-        Child processes are left out.
-        """
+        """Return (role, pid), such as ('gateway', 4711), of server processes on this machine, not their children."""
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers of each role, such as 'gateway', use now; None if it cannot be read.
-
-        Raises `SERVER_MEMORY_UNREAD`.
-        """
+        """Return the servers' memory by role, such as 'gateway'; None if unreadable. Raises `SERVER_MEMORY_UNREAD`."""
         memory = read_memory(self.server_processes())
         if self.server_memory is not None:
             memory = memory.plus(self.server_role, self.server_memory.read(), METHOD)
@@ -239,10 +224,7 @@ class Service(ABC):
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return for how many seconds programs were stopped because they had used up their CPU share.
-
-        The keys are the programs' roles, such as 'gateway'.
-        """
+        """Return the seconds for which the limit of a CPU share stopped programs, by role, such as 'gateway'."""
         return {}
 
     def early_warnings(self) -> list[str]:
@@ -275,8 +257,5 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return an error text if a lab's program, named `what`, has ended; None while it runs.
-
-    `status` is the program's exit status, or None while it runs.
-    """
+    """Return how the lab's program `what` has ended, with its exit `status`; None while it runs (`status` is None)."""
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

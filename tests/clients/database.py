@@ -15,10 +15,7 @@ SUMMARY = (
 
 
 def round_trip(connection: Any, owner: str, **cursor_settings: Any) -> list[str]:
-    """Return the lines that the client prints, in the form that `facts.check` expects.
-
-    `cursor_settings` are the arguments of `connection.cursor`.
-    """
+    """Return the lines that `facts.check` expects. `cursor_settings` are the arguments of `connection.cursor`."""
     return _Trip(connection, owner, cursor_settings).lines
 
 

@@ -38,10 +38,7 @@ def carried_out(planned: Plan, folder: Path) -> Ledger:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest time in ms of an arm's operations in these runs.
-
-    For the workload `connect`, return the shortest time of a new connection.
-    """
+    """Return the shortest time in ms of an arm's operations (for `connect`, of a new connection) in these runs."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6

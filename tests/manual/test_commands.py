@@ -56,10 +56,7 @@ RUNS = ("mongodb-tls", "redis-tls")
 
 
 def arguments_of(line: Line) -> list[str]:
-    """Return the arguments with which a test runs a line.
-
-    `runs/…` becomes a real run, `run` gets --dry-run, and `versus` measures only two short rounds.
-    """
+    """Return a line's arguments for a test: a real run for `runs/…`, `run --dry-run`, a short `versus`."""
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
     match words:
         case ["run", *_] if "--dry-run" not in words:

@@ -190,10 +190,7 @@ def value_of(result: Core, metric: str, arm: str) -> Value:
 
 
 def near(estimate: Estimate, truth: float) -> bool:
-    """Return whether the truth is within an interval twice as wide as the estimate's.
-
-    Other tests check how often an interval contains the truth.
-    """
+    """Return whether the truth is in an interval twice as wide as the estimate's. Other tests check coverage."""
     half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(truth))
     return estimate.low - half <= truth <= estimate.high + half
 

@@ -143,7 +143,7 @@ class Cluster:
         self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
-        """Return the environment variables for Ray. They name the token's file, so that process lists hide the token."""
+        """Return the environment variables for Ray. They name the token's file, so process lists hide the token."""
         variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
         return {**ENVIRONMENT, **variables}
 

@@ -24,7 +24,7 @@ FIN, SYN, ACK = 0x01, 0x02, 0x10
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP segment. `ours` is the client's port, `payload` the number of data bytes, `at_ns` the kernel's time of day."""
+    """A TCP segment: the client's port (`ours`), number of data bytes (`payload`), kernel's time of day (`at_ns`)."""
 
     outgoing: bool
     ours: int
@@ -99,7 +99,7 @@ def round_trips(segments: list[Segment], received: int) -> int:
 
 
 def response_times(segments: list[Segment]) -> list[int]:
-    """Return the ns from each request's first packet to the last packet of its answer. Clients must wait for answers."""
+    """Return the ns from each request's first packet to its answer's last packet. Clients must wait for answers."""
     requested: dict[int, int] = {}
     answered: dict[int, int] = {}
     delays = []

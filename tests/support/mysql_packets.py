@@ -67,10 +67,7 @@ def text_row(packet: bytes) -> Row:
 
 
 def binary_row(packet: bytes, columns: list[Column]) -> Row:
-    """Return the values of a binary row without their length prefixes.
-
-    The bitmap of NULL columns starts with two unused bits.
-    """
+    """Return the values of a binary row without length prefixes. Two unused bits precede the bitmap of NULL columns."""
     values: list[bytes | None] = []
     at = 1 + (len(columns) + 9) // 8
     for place, column in enumerate(columns, 2):

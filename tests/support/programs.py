@@ -51,10 +51,7 @@ SHORTER_MS = 0.35
 
 @dataclass
 class RunningServer:
-    """A running program of a lab.
-
-    `answers` returns whether the program serves a client. `secrets` must not be visible anywhere outside `folders`.
-    """
+    """A lab's running program. `answers` tests whether it serves a client. Only `folders` may show the `secrets`."""
 
     lab: Lab
     answers: Callable[[], bool]
@@ -113,7 +110,7 @@ ED25519_PLUGIN = "auth_ed25519.so"
 
 
 def make_ed25519_user(server: MariadbServer) -> bool:
-    """Create a user who logs in with ed25519. Return False if the server (unlike `running_mariadb`'s) lacks the plugin."""
+    """Create a user who logs in with ed25519. Return False if the server (unlike `running_mariadb`'s) has no plugin."""
     try:
         server.ask("INSTALL SONAME 'auth_ed25519'")
     except CostofError:

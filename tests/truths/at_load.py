@@ -18,10 +18,7 @@ CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """A simulated run at a load.
-
-    Of the requested load, the share `arriving` arrives. Of that, a protected arm serves the share `served`.
-    """
+    """A simulated run: the share `arriving` of the load arrives, of which protected arms serve the share `served`."""
 
     def __init__(self, served: float = 1.0, arriving: float = 1.0) -> None:
         super().__init__()

@@ -79,10 +79,7 @@ def cores_of(arm: PlannedArm) -> float:
 
 
 class PoolingTruth(Truth):
-    """A simulated run of the pooling study.
-
-    In session mode, clients that connect all at once (workload `storm`) wait for the pool.
-    """
+    """A simulated run of the pooling study: in session mode, simultaneous clients (`storm`) wait for the pool."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         path, connecting = Path.of(arm), workload not in ("wire_query", "query_8")

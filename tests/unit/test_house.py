@@ -1,4 +1,4 @@
-"""Tests of this project's own rules, which no linter knows: names of studies in code, the map of folders, file names."""
+"""Tests of this project's own rules, which no linter knows: names of studies, the map of folders, file names."""
 
 from __future__ import annotations
 

@@ -104,10 +104,7 @@ def _size(load: ClientLoad, branches: int | None) -> list[str]:
 
 
 def _server_folders() -> list[Path]:
-    """Return the folder of PostgreSQL's server programs, where Debian installs pgbench; [] if it is unknown.
-
-    The folder is not on PATH.
-    """
+    """Return the folder, not on PATH, of PostgreSQL's programs, in which Debian installs pgbench; [] if unknown."""
     try:
         return [find_postgres().parent]
     except CostofError:

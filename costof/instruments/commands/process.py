@@ -329,10 +329,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return ': ' and the last line of the error output or, if that is empty, of the output.
-
-    Return '' if both are empty.
-    """
+    """Return ': ' and the last line of the error output or, without that, of the output; '' if both are empty."""
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

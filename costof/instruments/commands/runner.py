@@ -96,10 +96,7 @@ class Runner:
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
     def clean_up(self) -> list[str]:
-        """Clean up the arms that were set up. A second call does nothing.
-
-        Return a sentence for each `cleanup` command that failed.
-        """
+        """Clean up the arms that were set up; later calls do nothing. Return a sentence for each failed `cleanup`."""
         arms, self._set_up = self._set_up, []
         return [failure for arm in arms for failure in arm.clean_up()]
 

@@ -36,10 +36,7 @@ class DriverError(Exception):
 
 @dataclass
 class Errors:
-    """The errors in a slice (measured window), counted by error class.
-
-    Each class keeps the detail (the text) of its first error.
-    """
+    """The errors in a slice (measured window), counted by class. Each class keeps the text of its first error."""
 
     by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
 

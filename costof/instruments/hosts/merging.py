@@ -42,10 +42,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers to one slice (measured window). Return the fields of a `SliceAnswer`.
-
-    The elapsed time is that of the slowest host.
-    """
+    """Merge the hosts' answers to a slice into the fields of a `SliceAnswer`, with the longest elapsed time."""
     first = parts[0]
     return {
         "id": first.id,

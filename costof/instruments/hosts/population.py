@@ -122,10 +122,7 @@ class Population:
                 host.end()
 
     def describe(self) -> dict[str, Any]:
-        """Return facts about the hosts for the description of the environment in the results.
-
-        `cores` is the sum over all hosts.
-        """
+        """Return facts about the hosts for the results' environment. `cores` is the sum over all hosts."""
         names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
         return {

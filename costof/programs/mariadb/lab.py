@@ -177,10 +177,7 @@ class MariadbServer:
         self._key = self._kinds[0]
 
     def start(self) -> None:
-        """Create the system tables and the users, start the server and wait until it answers.
-
-        Raises `PROGRAM_MISSING` or `LAB_FAILED`.
-        """
+        """Create tables and users, start the server, wait for its answer. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         self.binary = first(part.find() for part in self.parts) or find_mariadbd()
         self.version = mariadbd_version(self.binary)
         self.folder.mkdir(mode=0o700)

@@ -240,10 +240,7 @@ class MongodbSession:
         self._members: dict[str, Client] = {}
 
     def open(self) -> None:
-        """Connect and log in.
-
-        Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`.
-        """
+        """Log in. Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
         if self._url.username is not None and not self._url.password:
             raise CostofError(ErrorText.PASSWORD_MISSING, target=self._url.shown)
         listener = FirstHeartbeatListener(addresses=len(set(self._url.addresses)))
@@ -456,10 +453,7 @@ HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """The database of a run on a MongoDB server.
-
-    Its collection `MARKER_NAME` holds the run's record (marker) and heartbeat.
-    """
+    """A run's database on a MongoDB server. The collection `MARKER_NAME` has its record (marker) and heartbeat."""
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
@@ -490,10 +484,7 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections that `marker` (a run's record) lists if the database still has this marker.
-
-        Return whether it had the marker.
-        """
+        """Drop the collections in a run's record (`marker`), and return True, if the database still has this record."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:

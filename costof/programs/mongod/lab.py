@@ -105,10 +105,7 @@ def mongod_version(binary: Path) -> str:
 
 
 def describe_mongod() -> str:
-    """Return the version and path of the `mongod` that a run would use, or a text about its download.
-
-    Raises `MONGOD_MISSING`.
-    """
+    """Return version and path of the `mongod` that runs use, or a text about its download. Raises `MONGOD_MISSING`."""
     try:
         binary = find_mongod(fetch=False)
     except CostofError:
@@ -169,10 +166,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set.
-
-    Its CPU time is counted under `role`, such as 'primary'. `options` are its command line options.
-    """
+    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are for its command line."""
 
     name: str
     role: str
@@ -303,10 +297,7 @@ class ReplicaSet:
         return dict(zip([member.name for member in members], self._threads.map(run, members), strict=True))
 
     def write_everywhere(self) -> None:
-        """Write a document and wait until it is in every member's journal, and with it all earlier writes.
-
-        Raises `LAB_FAILED`.
-        """
+        """Wait until a write, and thus all earlier ones, is in every member's journal. Raises `LAB_FAILED`."""
         everywhere = pymongo.WriteConcern(w=len(self.members), j=True, wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:

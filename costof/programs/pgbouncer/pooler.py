@@ -283,10 +283,7 @@ class PgBouncer:
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Return the number of client log-ins so far, in total and for each TLS version.
-
-        PgBouncer logs one line for each log-in.
-        """
+        """Return the number of client log-ins in PgBouncer's log so far, in total and for each TLS version."""
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}

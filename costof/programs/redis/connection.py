@@ -265,10 +265,7 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings, heartbeat and record if the server still has this record (`marker`).
-
-        Return whether it had the record.
-        """
+        """Remove the run's strings, heartbeat and record, and return True, if the server still has this record."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):

@@ -162,10 +162,7 @@ class StringsTarget(TargetServer):
             raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
-        """Test the account's rights with commands on a key that does not exist, which change nothing.
-
-        Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`.
-        """
+        """Try commands on a missing key, which change nothing. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
         key = f"{self._strings.prefix}nothing"
         for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
             try:

@@ -45,10 +45,7 @@ TRAFFIC = "Bytes_%"
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of gateway (encrypting proxy) and server.
-
-    `server_bytes` counts the bytes that the server has sent and received.
-    """
+    """The counters of gateway (encrypting proxy) and server. `server_bytes` were sent or received by the server."""
 
     gateway: GatewayObservation
     server_bytes: int

@@ -62,10 +62,7 @@ class ApprovedStatement(Model):
     made_of: list[list[str]] | None = None
 
     def outputs(self, encrypted: Collection[Column]) -> list[str] | None:
-        """Return, for each output column, 'encrypt' if it is computed from an encrypted column, else 'plain'.
-
-        Return None if `made_of` is None.
-        """
+        """Return 'encrypt' for each output computed from an encrypted column, else 'plain'; None without `made_of`."""
         if self.made_of is None:
             return None
         names = {f"{table}.{name}" for table, name in encrypted}

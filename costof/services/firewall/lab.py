@@ -76,10 +76,7 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests for this arm (measured variant).
-
-        Every active firewall recognizes the last request as an attack.
-        """
+        """The test requests for this arm (variant). Every active firewall recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
@@ -252,10 +249,7 @@ class FirewallLab(LabService):
         return facts, f"'{wrong.name}' was {facts[wrong.name]}, not {settings.expected(wrong)}"
 
     def _status(self, firewall: ModSecurityNginx, sent: Request) -> int:
-        """Send a request on a new connection from the client's host, and return the response's status.
-
-        Raises OSError, HTTPException.
-        """
+        """Send a request from the client's host. Return the response's status. Raises OSError, HTTPException."""
         connection = HostConnection(self._chain.client, firewall.entry)
         try:
             headers = {**sent.headers, "Host": HOST, "User-Agent": f"costof/{__version__}", "Connection": "close"}

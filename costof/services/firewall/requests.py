@@ -58,10 +58,7 @@ class Request:
 
 
 def request(body: Body | None, ending: str = "") -> Request:
-    """Return a harmless request with this body, or a GET without one (None).
-
-    The body's last field ends with `ending`, which may be an attack.
-    """
+    """Return a harmless request with this body (None: a GET). `ending`, perhaps an attack, ends the last field."""
     if body is None:
         return Request(GET_PATH, HEADERS)
     headers = HEADERS | {"Content-Type": CONTENT_TYPES[body.content]}

@@ -239,10 +239,7 @@ class HttpLab(LabService):
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Test an arm's route with requests.
-
-        Return facts about the route, and an error text if they contradict the arm's settings (else None).
-        """
+        """Test an arm's route. Return facts, and an error text if they contradict the arm's settings (else None)."""
         route = Route.from_arm(arm)
         at_balancer = ""
         if not route.direct and not route.passes_through:
@@ -256,10 +253,7 @@ class HttpLab(LabService):
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)
 
     def _get(self, arm: PlannedArm, path: str) -> str:
-        """Send a GET request on a new connection from the client's host, and return the response's body.
-
-        Raises OSError, HTTPException.
-        """
+        """Send a GET request from the client's host. Return the response's body. Raises OSError, HTTPException."""
         transport = arm.settings.transport_trusting(self._authority.ca_file)
         connection = HostConnection(self._chain.client, self._entry(arm), _context(transport))
         try:
@@ -286,10 +280,7 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """Return the TLS context for an arm's test requests, or None for an arm without TLS.
-
-    Raises OSError for a cipher suite that this OpenSSL lacks.
-    """
+    """Return an arm's TLS context for requests; None without TLS. Raises OSError if OpenSSL lacks a cipher suite."""
     if not transport.is_tls:
         return None
     context = ssl.create_default_context(cafile=transport.ca_file)

@@ -117,10 +117,7 @@ def shown(access: Access, study: Study) -> ShownAccess:
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
-    """Parse a URL such as 'https://host:443/path?query', whose scheme must be `scheme`. A fragment is ignored.
-
-    Raises `BAD_TARGET`.
-    """
+    """Parse a URL of this `scheme`, such as 'https://host:443/path?query'; ignore a fragment. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
         return CostofError(ErrorText.BAD_TARGET, study=study, detail=detail)
@@ -149,10 +146,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 
 
 def _resolve(place: Place) -> None:
-    """Raise `TARGET_UNREACHABLE` if the host name does not resolve.
-
-    Without this check, each arm would report this error separately.
-    """
+    """Raise `TARGET_UNREACHABLE` once if the host name does not resolve, so that not every arm reports it."""
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -171,10 +171,7 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return each member's lag behind the primary in ms, such as {"hidden": 12.0}.
-
-        Return {} if there is no primary.
-        """
+        """Return each member's lag behind the primary in ms, such as {"hidden": 12.0}; {} if there is no primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
@@ -350,10 +347,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the sync tree into a shape such as 'star', and wait until each member has the right sync source.
-
-        Raises `NotArrangedError`.
-        """
+        """Give the sync tree a shape such as 'star', and wait until all members have it. Raises `NotArrangedError`."""
         expected = self.expected_tree(shape)
         chained = shape != STAR
         settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
@@ -369,10 +363,7 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the members have the expected sync tree.
-
-        If `expected` is None, wait until each member has a sync source.
-        """
+        """Wait until the members have the expected sync tree or, for None, until each member has a sync source."""
 
         def reason() -> str | None:
             reading = self.read()
@@ -415,10 +406,7 @@ class ShapedSet:
         self._wait_until(reason)
 
     def checkpoint(self) -> None:
-        """Make every member write a checkpoint, unless the last one was less than `CHECKPOINT_SECONDS` ago.
-
-        Raises `NotArrangedError`.
-        """
+        """Make every member write a checkpoint, at most once in `CHECKPOINT_SECONDS`. Raises `NotArrangedError`."""
         if time.monotonic() < self._checkpointed + CHECKPOINT_SECONDS:
             return
 

@@ -83,10 +83,7 @@ class Entrances(ABC):
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all entrances (such as tunnels) of this kind in front of a running server.
-
-        Raises `PROGRAM_MISSING` and `LAB_FAILED`.
-        """
+        """Start all entrances (such as tunnels) to a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
         """Close the connections that control the entrances (such as poolers). The lab itself stops the entrances."""
@@ -129,10 +126,7 @@ class Entrances(ABC):
 
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm's entrance (tunnel, pooler or proxy) does not work.
-
-        Return None if the entrance works, or if the arm has none of this kind.
-        """
+        """Return why an arm's entrance (tunnel, pooler or proxy) does not work; None if it works or does not exist."""
 
     def cpu_seconds(self) -> dict[str, float]:
         """Return the CPU seconds of those tunnels, poolers or proxies whose processes are not in `Lab.processes`.

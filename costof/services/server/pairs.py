@@ -118,10 +118,7 @@ class RouteEvidence:
         return facts
 
     def mismatch(self, settings: SidecarSettings) -> str | None:
-        """Return how the result contradicts an arm's settings; None if it does not.
-
-        An example is 'the proxies did not use TLS'.
-        """
+        """Return how the result contradicts the settings ('the proxies did not use TLS'); None if it does not."""
         if not settings.mutual_tls:
             protocol = self.at_server.tls or (self.at_client.tls if self.at_client else "")
             return f"the proxies used {protocol}" if protocol else None
@@ -344,10 +341,7 @@ def missing(settings: SidecarSettings, increases: list[PassageCounters], answer:
 
 
 def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[ConnectionRecord]:
-    """Open test connections until each of the sidecars has recorded one. Return the last record of each sidecar.
-
-    Raises OSError.
-    """
+    """Open test connections until each sidecar has recorded one. Return each sidecar's last record. Raises OSError."""
     before, arrived = _lengths(route, sidecars), sidecars[0].counters(route.name)
     deadline = time.monotonic() + EVIDENCE_SECONDS
     try:

@@ -73,10 +73,7 @@ class PoolerSettings:
 
     @property
     def name(self) -> str:
-        """A unique name, such as 'pgbouncer-rsa-2048'.
-
-        'pgbouncer-to-tls-x2-rsa-2048' means two processes with TLS to the server.
-        """
+        """A unique name, such as 'pgbouncer-to-tls-x2-rsa-2048': two processes with TLS to the server."""
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
         parts += ["passwords"] * self.plain_passwords
         return "-".join([PACKAGE, *parts, self.key])

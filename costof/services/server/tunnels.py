@@ -75,10 +75,7 @@ class Tunnels(Entrances):
         return settings.at_address("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the cipher and compression of an arm's tunnel in both directions, as the ssh client has logged them.
-
-        Return {} if the tunnel is not open.
-        """
+        """Return a tunnel's cipher and compression in both directions, from ssh's log; {} if the tunnel is not open."""
         tunnel = self._tunnel(arm)
         if tunnel is None:
             return {}

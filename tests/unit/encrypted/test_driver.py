@@ -20,7 +20,7 @@ OPAQUE_ROW = b"\x03\x01\xff\x00"
 
 
 def script(statement: str) -> ResultSet | None:
-    """Return a test vector's encrypted rows for the statement `sent NAME`, and its original rows for `original NAME`."""
+    """Return a test vector's encrypted rows for the statement `sent NAME`, its original rows for `original NAME`."""
     how, _, name = statement.partition(" ")
     case = CASES.get(name) or REFUSED.get(name)
     if case is None:
