@@ -99,7 +99,7 @@ class CommandLevel(Model):
 class FigureSource(Model):
     """A figure that the study's author defines: how to find it in the program's output, and how to report it.
 
-    Its place is a JSON pointer (RFC 6901), or the first group of a regular expression.
+    It is found by a JSON pointer (RFC 6901), or by the first group of a regular expression.
     """
 
     json_pointer: str | None = Field(default=None, alias="json")
