@@ -207,7 +207,7 @@ class Lab:
             time.sleep(0.02)
 
     def cpu_seconds(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return the CPU seconds of all processes but those in `without` so far, by role: {"server": 1.2}."""
+        """Return the CPU seconds so far by role, such as {"server": 1.2}, without the processes named in `without`."""
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None and process.name not in without:

@@ -15,8 +15,8 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# The longest time that a packet waits in the queue of a slow link: that of a typical router. Without a limit, packets
-# could wait for seconds.
+# The longest time that a packet waits in the queue of a slow link, as in a typical router; it could otherwise wait for
+# seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30

@@ -178,7 +178,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
     """Return a function that unpacks a part of a JAR into a folder.
 
-    The part consists of those files of the folder `member` whose names begin with one of `prefixes`.
+    The part is the files of the folder `member` whose names begin with one of `prefixes`.
     """
 
     def unpack(jar: Path, folder: Path) -> None:

@@ -16,7 +16,7 @@ from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
 #: Names of counters in `LabServer.readings`: an audit log's entries, and their bytes. `OF_CLASS` is the prefix of the
-#: counters of one class of statements: 'audit_entries_read' counts those of the class 'read'.
+#: counters of one class of statements: 'audit_entries_read' counts entries of the class 'read'.
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"

@@ -1,4 +1,4 @@
-"""Clients of an HTTP server or of a balancer in front of it: their settings when they measure, and test connections."""
+"""Clients of an HTTP server or of a balancer in front of it: the settings for measurements, and test connections."""
 
 from __future__ import annotations
 

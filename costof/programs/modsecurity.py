@@ -155,7 +155,7 @@ class ModSecurityNginx(Nginx):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The version of nginx and, with the module, that of the core rule set."""
+        """The version of nginx and, with the module, the version of the core rule set."""
         return {Nginx.name: self.version} | ({RULE_SET: self._rules_version} if self._rules_version else {})
 
     def logged_bytes(self) -> int:

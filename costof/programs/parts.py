@@ -101,7 +101,7 @@ class ServerPart(Generic[Configuration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the `increases` of the readings contradict the configuration; None if they do not.
 
-        The increases are those in a slice (a measured window), such as {"flushes": 12}.
+        The increases happened in a slice (a measured window), such as {"flushes": 12}.
         """
         return None
 
@@ -114,7 +114,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Return new parts (optional features) for a server: those that its configuration needs.
+    """Return new instances of the parts (optional features) that a server's configuration needs.
 
     `configuration` must be an instance of `configuration_of(parts)`.
     """

@@ -87,7 +87,7 @@ def test_slice_starts_at_its_scheduled_time_and_returns_no_secret(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of-a-file\n")
-    # Variables with names like those of passwords have secret values. PWD is no such name.
+    # Variables whose names suggest passwords have secret values. The name PWD does not.
     for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
         monkeypatch.setenv(name, value)
     command = f'echo "rate: 300 p99: 7 $PASSWORD $OF_FILE of-mysql of-some {tmp_path}"'

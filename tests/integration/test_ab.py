@@ -1,4 +1,4 @@
-"""`costof ab` against a test server: its counts agree with the server's and with those of ApacheBench."""
+"""`costof ab` against a test server: its counts agree with the server's and with ApacheBench's."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Each process logged in to the server five times to fill its pool. Further log-ins are those of clients, so
-        # both processes have served clients.
+        # Each process logged in to the server five times to fill its pool. Clients cause all further log-ins, so both
+        # processes have served clients.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

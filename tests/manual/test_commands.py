@@ -62,7 +62,7 @@ def arguments_of(line: Line) -> list[str]:
         case ["run", *_] if "--dry-run" not in words:
             return [*words, "--dry-run"]
         case ["versus", *_]:
-            # The last value of an option applies, so these options override those of the line.
+            # The last value of an option applies, so these options override options of the line.
             return [*words, "--rounds", "2", "--seconds", "0.01"]
     return words
 

@@ -55,7 +55,7 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> Iterator[Page]:
     """Open a file as a page. At the end, fail if the page wrote a message to the console or requested another file.
 
-    `options` are those of Playwright's `new_context`.
+    `options` are for Playwright's `new_context`.
     """
     context = browser.new_context(**options)
     context.set_default_timeout(MOST_MILLISECONDS)

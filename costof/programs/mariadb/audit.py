@@ -143,7 +143,7 @@ class Audit(MariadbPart[AuditConfiguration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the audit log differs from the counted statements; None if they agree.
 
-        `increases` and `answer` are those of one slice (a measured window).
+        `increases` and `answer` belong to one slice (a measured window).
         """
         place = self.server.place
         kind = place.kind(answer)

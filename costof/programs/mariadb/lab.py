@@ -61,7 +61,7 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
-#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
+#: Connections in addition to the measured clients': for administration, and for tests before a measurement.
 RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 

@@ -325,8 +325,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """
-        # This time limit is longer than that of one connection attempt, so by then every address has answered or
-        # failed.
+        # This time limit is longer than one connection attempt may take, so every address has then answered or failed.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))

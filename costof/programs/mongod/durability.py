@@ -26,7 +26,7 @@ MOST_MEMBERS = 7
 def read_writes(status: Mapping[str, Any]) -> dict[str, float]:
     """Return the counters of writes in a server's `serverStatus`. Counters that the server lacks are left out.
 
-    The flushes are those of the server's own journal, including flushes for which no write waits.
+    The counted flushes are of the server's own journal, including flushes for which no write waits.
     """
     counted: dict[str, float] = {}
     if log := status.get("wiredTiger", {}).get("log"):

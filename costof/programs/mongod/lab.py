@@ -263,7 +263,7 @@ class ReplicaSet:
             configuration = self._configuration(self.members, heartbeat_ms) | {"version": 2}
             self.admin(self.primary.name).admin.command("replSetReconfig", configuration, force=True)
             for name, client in secondaries.items():
-                # `hello` needs no log-in. A log-in works only when the member has become a secondary and thus has the
+                # `hello` needs no log-in. A log-in works only after the member has become a secondary, which has the
                 # users.
                 is_secondary = lambda client=client: bool(client.admin.command("hello")["secondary"])  # noqa: E731
                 self._lab.wait_until(f"initial sync of {self.process_name(name)}", is_secondary)

@@ -22,7 +22,7 @@ LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
 #: The line of an entry (pgaudit's README, "Format"), with a prefix from the server or from syslog.
 ENTRY = re.compile(r"^.*AUDIT: SESSION,\d+,\d+,([A-Z_]+),.*$", re.MULTILINE)
-#: costof's names for pgaudit's classes of statements; only those that the workloads send.
+#: costof's names for pgaudit's classes of statements, without classes that no workload sends.
 CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "FUNCTION": "function", "ROLE": "role"}
 #: The logging collector's folder, a subfolder of the data folder, and the log file in it.
 COLLECTED_FOLDER = "audit-log"
@@ -121,7 +121,7 @@ class Audit(PostgresPart[AuditConfiguration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the audit log differs from the sent statements; None if they agree.
 
-        `increases` and `answer` are those of one slice (a measured window).
+        `increases` and `answer` belong to one slice (a measured window).
         """
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)

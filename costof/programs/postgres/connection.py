@@ -148,8 +148,7 @@ class PostgresSession:
     def is_pooled(self) -> bool:
         """Return whether the session goes through a pooler.
 
-        A pooler invents the process ID that a client gets at log-in, so this ID differs from that of the server
-        process.
+        A pooler invents the process ID that a client gets at log-in, so this ID differs from the server process's ID.
         """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None

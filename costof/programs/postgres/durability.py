@@ -41,7 +41,7 @@ class Durability(PostgresPart[FileSystemConfiguration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.file_system is not None:
             # In a study of file systems, slices (measured windows) of reads and of writes alternate. Reads after writes
-            # clean up pages and thereby write to the log without a commit, so the number of flushes proves nothing.
+            # clean up pages, which writes to the log without a commit, so the number of flushes proves nothing.
             return None
         flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
         return flush_mismatch(increases, answer, flushes_commits)

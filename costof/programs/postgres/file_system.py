@@ -1,6 +1,6 @@
 """The file system under the data folder of a lab's PostgreSQL: the usual one, or one in user space (FUSE).
 
-`gocryptfs` encrypts files and their names. `bindfs` passes all calls on unchanged, so that its cost is that of FUSE
+`gocryptfs` encrypts files and their names. `bindfs` passes all calls on unchanged, so that it costs as much as FUSE
 without encryption. Both store their files in another folder, in which the lab searches for a canary (a random text).
 """
 

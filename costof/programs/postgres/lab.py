@@ -57,7 +57,7 @@ SETTINGS = {
 }
 
 PORT = 5432
-#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
+#: Connections in addition to the measured clients': for administration, and for tests before a measurement.
 RESERVED = 100
 NAME = "postgres"
 ROLE = "server"

@@ -86,7 +86,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
         if state != IN_STEP:
             return f"the synchronous standby was {state}"
         # A working standby is behind only for milliseconds. If it is still behind and operations have failed, commits
-        # have waited for it in vain.
+        # have waited for an answer that never came.
         if answer.errors and (behind := self._bytes_behind()):
             return f"the synchronous standby was {behind:,} bytes of the log behind, so that commits waited in vain"
         return None

@@ -43,8 +43,8 @@ APPLICATION_NAME = "application_name"
 class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with the tables of the study's workloads, in a schema with the run's name.
 
-    The tables are those of pgbench, or YCSB's table for a workload of kind `ycsb`. If the account may create databases,
-    the schema is in a new database of the same name.
+    The tables are pgbench's, or YCSB's for a workload of kind `ycsb`. If the account may create databases, the schema
+    is in a new database of the same name.
 
     The server's counters of connections are up to a second late, so they cannot verify that a slice (a measured window)
     used TLS. Instead, each client asks the server whether its connection uses TLS (the evidence `server_side`).

@@ -129,7 +129,7 @@ class TargetCommits:
         return None
 
     def _standbys(self) -> tuple[int, int, int]:
-        """Return the number of connected standbys, of those with readable state, and of synchronous ones."""
+        """Return the numbers of connected standbys, of standbys with readable state, and of synchronous standbys."""
         synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
         ((total, visible, in_step),) = self._session.ask(
             f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608

@@ -172,7 +172,7 @@ class RedisServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return the number of all connections, and of those made while only the TLS port was open.
+        """Return the number of all connections, and of connections made while only the TLS port was open.
 
         Redis does not count TLS connections separately, so `expect_tls` closes the plain port while clients use TLS.
         """

@@ -103,7 +103,7 @@ class Replica(RedisPart[ReplicaConfiguration]):
             return f"the replica was {state}"
         behind = server["master_repl_offset"] - server["slave0"]["offset"]
         # A working replica is behind only for milliseconds. If it is still behind and operations have failed, writes
-        # have waited for it in vain.
+        # have waited for an answer that never came.
         if answer.errors and behind > REQUEST_BYTES:
             return f"the replica was {behind:,} bytes behind, so that writes waited in vain"
         # An acknowledgement serves all writes that are in flight, as a flush does.

@@ -292,7 +292,7 @@ def _common_name(subject: str | None) -> str:
 def _tls(entry: dict[str, str | None]) -> str:
     """Return the TLS version and cipher in an entry of the access log, such as 'TLSv1.3 …'; '' if the entry has none.
 
-    They are those of the client's connection or, if that is plain, of the connection to the server.
+    The connection is the client's or, if that one is plain, the connection to the server.
     """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

@@ -92,7 +92,7 @@ class EncryptionTarget(TargetService[TpccTarget]):
 
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
-        # The rule files contain keys. A lab removes its folder, and thus these files, even if this process is killed.
+        # The rule files contain keys. A lab removes its folder, with these files, even if this process is killed.
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")

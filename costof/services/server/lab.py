@@ -71,8 +71,8 @@ class Readings(Observation):
 class Configured:
     """One server of the lab, with the names of its processes, and the tunnels, poolers and proxies in front of it.
 
-    `start_seconds` is the duration of the start, and `load_seconds` that of loading the data. `tickets` records which
-    of its clients have a valid TLS session ticket.
+    `start_seconds` is the duration of the server's start, and `load_seconds` the duration of loading its data.
+    `tickets` records which of its clients have a valid TLS session ticket.
     """
 
     server: LabServer
@@ -107,8 +107,8 @@ class ServerLab(LabService):
         self._server_of = {
             arm.name: (self._configuration[arm.name], several_servers and arm.replicate) for arm in plan.arms
         }
-        #: The different values in `_server_of`, one for each server, that of the first control (arm without the
-        #: protection) first.
+        #: The different values in `_server_of`, one for each server. The first belongs to the first control (arm
+        #: without the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:

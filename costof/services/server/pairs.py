@@ -291,7 +291,7 @@ class Pairs(Entrances):
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
         """Return a route's 'address:port' at the server's sidecar.
 
-        With `distance`, return the one at the sidecar of the clients at this distance (round-trip time).
+        With `distance`, return the address at the sidecar of the clients at this distance (round-trip time).
         """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
@@ -300,7 +300,7 @@ class Pairs(Entrances):
         return self._listen_address(route, self._distances[arm.name] if route.settings.at_client else None)
 
     def _sidecars(self, route: Route, distance: str) -> list[Sidecar]:
-        """Return the sidecars of a route: the server's and, in a pair, the one of clients at this distance ('wan')."""
+        """Return the sidecars of a route: the server's and, in a pair, that of clients at this distance ('wan')."""
         program = route.settings.program
         at_client = [self._at_client[program, distance]] if route.settings.at_client else []
         return [self._at_server[program], *at_client]

@@ -55,7 +55,7 @@ class FakeInstrument:
 
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FakeInstrument]:
-    """Replace the engines by fake ones, and return the list of those started by the test.
+    """Replace the engines by fakes, and return the list of the fakes that the test has started.
 
     There is a fake for the installed engine, and one for each TLS library.
     """

@@ -174,7 +174,7 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, r
     """Simulate runs in which several arms are compared with one control. Return two figures about their intervals.
 
     The figures are the share of intervals that contain the truth, and the width relative to Student's intervals. The
-    intervals use moderated variances: those of all arms, shrunk towards each other.
+    intervals use moderated variances: the variances of all arms, shrunk towards each other.
     """
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0

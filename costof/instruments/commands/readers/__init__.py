@@ -89,7 +89,7 @@ class Report:
         if operations is None or failed is None:
             failed = None
         else:
-            # Some programs count a failed operation twice, so limit the number of failures to that of operations.
+            # Some programs count a failed operation twice, so count at most one failure per operation.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
@@ -109,7 +109,7 @@ class Reader:
     top level.
 
     `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if it can.
-    `statuses` maps those exit statuses other than 0 with which a report is complete to their meanings.
+    `statuses` maps exit statuses other than 0 of runs with a complete report to their meanings.
     """
 
     program: str
