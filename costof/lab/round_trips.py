@@ -139,7 +139,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Measure the round trips of TCP handshakes. TCP_INFO is read at once, so that it covers the handshake only."""
+    """Measure the round trips of TCP handshakes: TCP_INFO is read before a connection transfers any data."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())

@@ -46,7 +46,7 @@ class ServerPart(Generic[Configuration]):
 
     #: A model with the fields that this optional feature adds to the table `lab.server` of a study.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
-    #: The programs that only this part needs, as in `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
+    #: The programs that only this part needs, in the forms of `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
     fetchable: ClassVar[Sequence[Packages]] = ()
 

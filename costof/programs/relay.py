@@ -60,8 +60,8 @@ class Warming(Model):
     """A simulated cache. It is cold after each change from one arm (measured variant) to another.
 
     Each port of the relay (`Entrance`) has a `state`. The cache becomes cold when a request comes to a port whose
-    `state` differs from that of the previous request's port. Then the next `requests` requests, beginning with this
-    one, wait `added_ns` longer.
+    `state` differs from the state of the previous request's port. Then the next `requests` requests, beginning with
+    this one, wait `added_ns` longer.
     """
 
     requests: int

@@ -128,7 +128,7 @@ def test_every_arm_performs_operations_that_the_servers_count(
         assert change.connections >= opened
         if change.tls_connections is None:
             # The server does not count TLS connections. It has separate addresses for TLS and for plaintext, and the
-            # evidence names the client's address.
+            # evidence names the address that the client used.
             address = answer.evidence.get("server_side")
             assert address == engines.server(arm) if address else arm.levels.get("balancer", "nginx") == "nginx"
         elif arm.settings.speaks_tls:

@@ -38,8 +38,8 @@ class Capture:
 
     def __init__(self, host: Host, port: int) -> None:
         self._port = port
-        # SOCK_DGRAM omits the header of the link layer, so TUN and Ethernet devices look alike. ETH_P_ALL instead of
-        # ETH_P_IP, because only sockets for all protocols see outgoing packets.
+        # SOCK_DGRAM omits the header of the link layer, so TUN and Ethernet devices look alike. ETH_P_ALL is used
+        # instead of ETH_P_IP, because only sockets for all protocols see outgoing packets.
         self._socket = socket_in(host.namespace, socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)

@@ -202,7 +202,7 @@ class MongodbSettings(ServiceSettings):
     def flushes_writes(self) -> bool | None:
         """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
 
-        A write that waits for a majority also waits for their flushes, unless a replica set's
+        A write that waits for a majority also waits for the majority's flushes, unless a replica set's
         `writeConcernMajorityJournalDefault` is false. With `j: false` it still waits for flushes of a majority, but
         does not cause one on the primary.
         """

@@ -1,7 +1,7 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms (measured variants) use the same processes: each of the three members accepts plain and TLS connections on one
-port (`preferTLS`), and a write concern belongs to each write. The three members run on one host and have the same
+port (`preferTLS`), and each write states its own write concern. The three members run on one host and have the same
 addresses for all clients. Clients with a round-trip time above 0 run on separate hosts.
 """
 

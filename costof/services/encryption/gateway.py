@@ -74,7 +74,7 @@ class ArmLabSettings(Model):
 class Rules:
     """The settings of an arm (measured variant) on which the gateway's rules depend.
 
-    Arms with the same settings share a listener of the gateway, and so its counters.
+    Arms with the same settings share a listener of the gateway, and therefore the listener's counters.
     """
 
     columns: str | None
