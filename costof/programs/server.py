@@ -41,8 +41,8 @@ class Place:
     """The needs of a server of a lab at its start: host, certificates, configuration, and facts about the workloads.
 
     - `new_address` returns an unused address of the host that all clients can reach.
-    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
-      the first one.
+    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. The server
+      begins with the first one.
     - `number`: the server's number in the lab, from 1.
     - `kinds` maps each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
     - `records`: the number of records that the workloads use.

@@ -150,7 +150,7 @@ IN_MAKE_TEST = "mongodb-tls"
 
 @pytest.fixture
 def users_server(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """Return the URL of a target for the study and its CA file. The URL has the placeholder `{login}`."""
+    """Return the URL and the CA file of a target for the study. The URL has the placeholder `{login}`."""
     if study == "mongodb-chained-replication":
         hosts, ca_file = request.getfixturevalue("replica_set")
         return f"mongodb://{{login}}{hosts}/?replicaSet=costof", ca_file

@@ -30,7 +30,7 @@ MOST_MILLISECONDS = 30_000
 
 
 def program(name: str) -> str:
-    """Return the path of a program. Without it, the test is skipped or, with the variable CI, fails."""
+    """Return a program's path. If the program is missing, skip the test or, with the variable CI, fail."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")

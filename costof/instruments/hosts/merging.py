@@ -193,7 +193,7 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
     The slice ends after `operations` or `seconds`. A host has ended when it has done its part of the operations, or
-    when the time is over. The time that its last operation takes beyond that is ignored.
+    when the time is over. The rest of an operation that then still runs is ignored.
 
     For a program that itself measures for a fixed time, pass 0 operations and infinite seconds: a host then ends with
     its program.

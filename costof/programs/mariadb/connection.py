@@ -160,7 +160,7 @@ class MysqlSession:
         return None
 
     def try_to(self, statement: str, *values: object) -> Rows:
-        """Execute a statement, without a reconnection if the server has closed the connection. Raises `MySQLError`."""
+        """Execute a statement, but do not reconnect if the server has closed the connection. Raises `MySQLError`."""
         assert self._connection is not None
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values or None)
