@@ -31,7 +31,7 @@ def go() -> list[str]:
 
 
 def go_program(sources: Path, what: str) -> Path:
-    """Build the Go module in `sources` and return the path of its program, which errors call `what`. Raises `Absent`."""
+    """Build the Go module in `sources` and return its program, which errors call `what`. Raises `Absent`."""
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
