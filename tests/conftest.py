@@ -20,11 +20,11 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("repeatable")
 
-# A background job of a shell ignores SIGINT, and so do its children. Restore the default, because some tests send it.
+# Background jobs of a shell, and their children, ignore SIGINT. Restore the default, because some tests send SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Collect garbage less often. Most objects belong to imported modules and live until the end, so collecting is in vain.
-# This saves a tenth of the tests' CPU time.
+# Collect garbage less often, which saves a tenth of the tests' CPU time: most objects belong to imported modules and
+# live until the end.
 gc.set_threshold(50_000)
 
 
@@ -48,7 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let the workers of pytest-xdist share a folder for results that take long to compute. pytest removes it."""
+    """Let the workers of pytest-xdist share a folder, which pytest removes, for results that take long to compute."""
     if hasattr(request.config, "workerinput"):
         store.folder = tmp_path_factory.getbasetemp().parent / "store"
         store.folder.mkdir(exist_ok=True)
@@ -56,7 +56,7 @@ def _store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def temporary() -> Iterator[Path]:
-    """Yield a TMPDIR for one test. Its path is short, because Unix sockets are created in it."""
+    """Yield a TMPDIR for one test. Its path is short enough for Unix sockets."""
     folder = Path(tempfile.mkdtemp(prefix="ct-"))
     yield folder
     shutil.rmtree(folder)

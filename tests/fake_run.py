@@ -40,9 +40,9 @@ from tests.noise import Chance, Chances, Noise
 NS_PER_MS = 1e6
 USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
-#: Slices of the warm-up take this many times as long. So a test fails if an analysis includes the warm-up.
+#: Slices of the warm-up take this many times as long, so that tests fail if an analysis includes the warm-up.
 COLD = 3.0
-#: The first words of metrics' names, such as `cpu.server`, that something other than the measuring client counts.
+#: The first words of names, such as `cpu.server`, of metrics that the measuring client does not count.
 FIGURES = ("bytes", "cpu", "server")
 #: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
 #: time, only STEPS different times occur.
@@ -54,7 +54,7 @@ STEPS = 21
 def _factors(spread: float, steps: int) -> np.ndarray:
     """Return `steps` quantiles of a log-normal distribution with median 1.
 
-    They are the middles of `steps` equally likely parts of the distribution.
+    The quantiles are the middles of `steps` equally likely parts of the distribution.
     """
     return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
@@ -93,7 +93,7 @@ def phase_of(
 ) -> Phase:
     """Return a phase of `count` operations whose mean is exactly `milliseconds` plus `link_ms`; times are log-normal.
 
-    `round_trips`, `sent` and `received` are those of one operation.
+    `round_trips`, `sent` and `received` are counts for one operation.
     """
     steps = min(STEPS, count)
     factors = _factors(spread, steps)
@@ -159,10 +159,7 @@ class Truth:
         return None
 
     def links(self, plan: Plan) -> list[LinkEvidence]:
-        """Return the measured round-trip times of all links.
-
-        The times measured by TCP are exact; those of ICMP echoes are slightly too long.
-        """
+        """Return the links' measured round-trip times, which are exact by TCP and slightly too long by ICMP."""
         late = {BY_ICMP: 0.031, BY_TCP: 0.0}
         distance = plan.study.distance_factor
         if distance is None or plan.target:
@@ -238,7 +235,6 @@ def fake_run(
 
 
 def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
-    """Simulate a run, analyse it, delete its files, and return the result."""
     with tempfile.TemporaryDirectory() as folder:
         return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 
@@ -254,10 +250,7 @@ def fake_start(
     noise: Noise = USUAL,
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Simulate one start of the servers, and append its records to the ledger.
-
-    The caller appends the `EndRecord` that ends a run.
-    """
+    """Simulate one start of the servers, and append its records, but not the run's `EndRecord`, to the ledger."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):

@@ -19,8 +19,8 @@ class Noise:
     - `drift`: a factor that all arms share and that changes from round to round, as a random walk;
     - `luck`: a factor that an arm keeps until the servers are restarted.
 
-    `correlation` is the correlation between the `slice` factors of an arm's successive slices. In addition, some slices
-    stall: `stalls` is their share (such as 0.1), and `stalled` how many times as long they take.
+    `correlation` is the correlation between the `slice` factors of an arm's successive slices. In addition, the share
+    `stalls` of the slices (such as 0.1) takes `stalled` times as long.
     """
 
     slice: float = 0.01
@@ -44,8 +44,6 @@ class Chance:
 
 
 class Chances:
-    """Draws the noise of a run's slices one after the other."""
-
     def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
         self._noise, self._source = noise, source
         self._drift = 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The table that costof's load generator fills and queries.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 
@@ -30,8 +29,5 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Return the statements to run after the load.
-
-    They vacuum the tables, as pgbench does, and read all accounts into the server's cache.
-    """
+    """Return the statements to run after the load: they vacuum the tables and read all accounts into the cache."""
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

@@ -16,8 +16,7 @@ def create_table(database: str) -> str:
 def after_load(database: str) -> list[str]:
     """Return the statements to run after the load.
 
-    They create the secondary index, update the optimizer's statistics, and read every row, so that all rows are in the
-    server's cache before the measurement.
+    They create the secondary index, update the optimizer's statistics, and read every row into the server's cache.
     """
     return [
         f"CREATE INDEX k_1 ON `{database}`.{TABLE} (k)",

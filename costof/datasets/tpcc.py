@@ -23,8 +23,8 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. The binary collation compares
-#: text by its bytes, which is sufficient because all text is ASCII.
+#: The tables' options. The defaults would differ between servers. The binary collation compares text by its bytes,
+#: which is sufficient because all text is ASCII.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
@@ -76,7 +76,7 @@ COLUMNS = {
         "i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id)"
     ),
     # The string columns may be NULL, because New-Order updates many rows with one INSERT … ON DUPLICATE KEY UPDATE that
-    # omits them. With NOT NULL, the server would reject the missing values although the rows exist.
+    # omits them. With NOT NULL, the server would reject the statement although the rows exist.
     "stock": (
         "s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity SMALLINT NOT NULL, "
         + "".join(f"s_dist_{district:02} CHAR(24), " for district in range(1, DISTRICTS + 1))
@@ -171,8 +171,8 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # The specification's condition holds only right after the load, since it ignores deliveries. Here the number of
-    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition holds during a run too.
+    # The specification's condition holds only right after the load, since it ignores deliveries. This condition adds
+    # the number of deliveries (the sum of `c_delivery_cnt`), so that it holds during a run too.
     11: (
         "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
@@ -224,7 +224,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # One violating row is enough as an example. A broken database may have thousands of violating rows.
+        # One violating row is enough: a broken database may have thousands.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:

@@ -12,8 +12,8 @@ from costof.errors import CostofError, ErrorText, WarningText
 RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"
-# If there are more orders than this, the tables are emptied and loaded again. A run of hours would otherwise create
-# tens of millions of orders, each with about ten lines, and outgrow the server's memory. This many orders still fit.
+# With more orders than this, the tables are emptied and loaded again. This many orders fit into the server's memory,
+# but a run of hours would create tens of millions of orders, each with about ten lines.
 MAX_ORDERS = 500_000
 
 

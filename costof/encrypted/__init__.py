@@ -158,7 +158,6 @@ class _Field(FieldDescriptorPacket):
                 self._decrypting(_refuse_plain)
 
     def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
-        """Return a function that decrypts a value, decodes it with `encoding` and applies PyMySQL's `convert` to it."""
         envelope = self.envelope
         opener: Opener = self._decrypting(lambda: keys.opener(envelope))
         associated = envelope.associated_data(RowFormat.TEXT, self.names)
@@ -194,8 +193,8 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # This client has no key for an opaque column, so it cannot check that the column's values are
-                # encrypted. The column therefore counts as unencrypted.
+                # Without the key of an opaque column, this client cannot check that the values are encrypted. The
+                # column therefore counts as unencrypted.
                 if field.envelope is None or field.envelope.is_opaque:
                     field.check_encrypted(connection._required_columns)
                 else:
@@ -212,7 +211,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection. Otherwise the next query would take the unread rows of this result for its own."""
+        """Close the connection. The next query would otherwise take the unread rows of this result for its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

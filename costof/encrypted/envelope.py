@@ -67,7 +67,7 @@ class Envelope:
     """The encryption parameters of a column.
 
     `wrapped` is the data key, encrypted with the master key whose name is `master_key`. It is empty if this client may
-    not decrypt the column. A session uses several data keys one after another, and `number` counts them.
+    not decrypt the column. `number` is the data key's number: a session uses several, one after another.
     """
 
     algorithm: Algorithm
@@ -121,7 +121,6 @@ class Envelope:
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """Read a text that follows a length of one byte. Return the text, and the bytes after the text."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

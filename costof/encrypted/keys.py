@@ -17,7 +17,7 @@ SCRAMBLE = 20
 def session_salt(scramble: bytes, nonce: bytes) -> bytes:
     """Return the salt for key derivation, which differs in each session.
 
-    It is the SHA-256 hash of two random values: the server's challenge (`scramble`) and the client's `nonce`.
+    The salt is the SHA-256 hash of two random values: the server's challenge (`scramble`) and the client's `nonce`.
     """
     return hashlib.sha256(scramble[:SCRAMBLE] + nonce).digest()
 
@@ -28,7 +28,7 @@ def master_key(key: str | bytes) -> bytearray:
         secret = bytearray.fromhex(key) if isinstance(key, str) else key
     except ValueError:
         secret = b""
-    # Check the type too: if `key` were the number 16, bytearray(16) would make a key of 16 zeros.
+    # Check the type too: for the number 16, bytearray(16) would make a key of 16 zeros.
     if not isinstance(secret, bytes | bytearray) or len(secret) != KEY:
         raise RefusedError(Undecipherable.MASTER_KEY)
     return bytearray(secret)

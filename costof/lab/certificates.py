@@ -31,7 +31,6 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 """
 
 
-#: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
 #: The separator in names of chains: 'rsa-2048-chain-3' is a chain of three certificates with RSA keys.
 CHAIN = "-chain-"
@@ -40,9 +39,9 @@ CHAIN = "-chain-"
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    `settings` are lab settings of an arm (measured variant), such as {"key": "rsa-2048", "certificates": 3}. The number
-    "certificates" counts the certificates that the server sends: its own and the intermediate ones, without the root.
-    If `settings` have no "key", `default` takes its place. Return None if `default` is None too.
+    `settings` are lab settings of an arm (measured variant), such as {"key": "rsa-2048", "certificates": 3}.
+    "certificates" is the number of certificates that the server sends: the server's own and the intermediate ones,
+    without the root. If `settings` have no "key", `default` takes its place. Return None if `default` is None too.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
@@ -121,7 +120,7 @@ class Authority:
             _builder(subject, issuer.certificate.subject, key, valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
-            # Required by RFC 5280, 4.2.1.1. Python 3.13 and later reject a certificate without this extension.
+            # RFC 5280, 4.2.1.1 requires this extension. Python 3.13 and later reject a certificate without it.
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
             .add_extension(

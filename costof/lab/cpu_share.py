@@ -10,12 +10,11 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# The length of a scheduling period in microseconds. A host that has used up its share stops until the next period.
-# Short periods make it look like a slow machine and not like one that stops.
+# The length of a scheduling period in microseconds. A host that has used up its share stops until the next period. With
+# short periods, the host behaves like a slow machine instead of one that stops.
 PERIOD_US = 10_000
-# The periods of each host are this much longer than those of the host before. If they were equally long, the random
-# offset between two hosts' periods would stay the same for a whole run, and figures would differ from run to run by
-# chance.
+# Each host's periods are this much longer than those of the host before. With equally long periods, the random offset
+# between two hosts' periods would be constant in a run, and figures would differ from run to run by chance.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
@@ -35,10 +34,7 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders.
-
-    The folder `limit` sets CPU shares, and the folder `usage` counts CPU time. Most systems have one folder for both.
-    """
+    """This machine's cgroup folders to set CPU shares (`limit`) and count CPU time (`usage`), often the same folder."""
 
     version: int
     limit: Path
@@ -53,8 +49,8 @@ class Hierarchies:
 class CpuShare:
     """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
-    The group may use its share in each scheduling period. `period_us` is a period's length. It is longer for small
-    shares.
+    The group may use its share in each scheduling period. `period_us` is a period's length. Small shares have longer
+    periods.
 
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 

@@ -25,7 +25,7 @@ from costof.lab.download import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: The subfolder that holds a program's unpacked packages. Beside it are scripts that run the programs in it.
+#: The subfolder that holds a program's unpacked packages. Beside it are scripts that run the unpacked programs.
 FILES = "files"
 
 
@@ -34,7 +34,7 @@ class Packages:
     """The Debian packages that provide the program `name`.
 
     - `names`: the packages to unpack. Libraries that they need are unpacked too.
-    - `programs`: file patterns of the executables, such as 'usr/sbin/mariadbd'. The first one matches the program
+    - `programs`: file patterns of the executables, such as 'usr/sbin/mariadbd'. The first pattern matches the program
       `name`.
     - `beside`: patterns of other files that the program expects in its own folder.
     - `extension`: the last part of the name of one more package. For PostgreSQL 15, 'pgaudit' means
@@ -52,10 +52,7 @@ class Packages:
         return f"the distribution's {', '.join(self.names)}, with libraries that this machine lacks"
 
     def fetch(self) -> None:
-        """Fetch and unpack the packages. They replace packages that were unpacked before.
-
-        Raises `FetchError`, and `OSError` if the disk is full.
-        """
+        """Fetch and unpack the packages, over earlier ones. Raises `FetchError`, and `OSError` for a full disk."""
         place = fetched_folder(self.name)
 
         def arrange(folder: Path) -> None:
@@ -120,7 +117,6 @@ def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
 
     The script has paths below `place`, since `folder` is moved to `place` later.
     """
-    # Debian names library folders by architecture, such as usr/lib/x86_64-linux-gnu.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
     with_libraries = f"LD_LIBRARY_PATH={shlex.quote(searched)} " if searched else ""
@@ -138,8 +134,8 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
     versions = _planned(apt, names)
     if extension is not None:
         with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
-        # Go on without the extension if there is no such package. Only studies of the extension need the package, and
-        # they report if the package is missing.
+        # Go on without the extension if there is no such package. Only studies of the extension need it, and they
+        # report its absence.
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension

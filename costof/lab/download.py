@@ -19,10 +19,7 @@ class FetchError(Exception):
 
 
 def url_opener(address: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """Return a URL opener, and the address without user and password.
-
-    The opener sends user and password only to the address's host.
-    """
+    """Return an opener that sends the address's user and password only to its host, and the address without them."""
     parts = urlsplit(address)
     without_login = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     handlers: list[urllib.request.BaseHandler] = []
@@ -42,7 +39,7 @@ def download(opener: urllib.request.OpenerDirector, url: str, path: Path) -> Non
 
 
 def reason(error: Exception) -> object:
-    """Return the reason for a failed download without the words that `urllib` puts around it."""
+    """Return the reason for a failed download, without the text that `urllib` adds."""
     return getattr(error, "reason", None) or error
 
 

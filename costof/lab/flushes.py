@@ -4,7 +4,7 @@
 JSON.
 
 A lab starts this command as a separate process in a session (setsid(2)) of its own, like its servers. Linux divides the
-CPU among sessions, and the run's own session is busy. In it, a flush could seem to take longer than in a server.
+CPU among sessions. In the run's own session, which is busy, a flush could seem to take longer than in a server.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from costof.model import Finite, Model
 
 #: The number of bytes written before each flush. PostgreSQL and MariaDB write their logs in blocks of this size.
 WRITE_BYTES = 8192
-#: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
-#: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
+#: The size of the file in which flushed bytes are replaced. The file has this size before the first flush, like a log
+#: that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
 FILE_BYTES = 2**20
-#: How many seconds flushes are measured: `SECONDS` at the beginning and end of a run, and `SECONDS_AFTER_ROUND` after
-#: each round (one measured window of every arm). The speed of a shared disk varies over time, so the measurements at
-#: the beginning and end are not enough.
+#: The duration of a measurement of flushes: `SECONDS` at the beginning and end of a run, and `SECONDS_AFTER_ROUND`
+#: after each round (one measured window of every arm). The speed of a shared disk varies over time, so the measurements
+#: at the beginning and end are not enough.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
@@ -38,8 +38,8 @@ MODULE = "costof.lab.flushes"
 #: used much CPU time, here for its imports: without the sleep a flush seemed to take 5.8 ms, with it 0.5 ms. A database
 #: server waits most of the time, so the scheduler does not delay its flushes either.
 REST_SECONDS = 0.5
-#: The standard error is computed from the means of this many parts of a measurement, because successive flushes are not
-#: independent of each other.
+#: The number of parts of a measurement. The standard error is computed from the parts' means, because successive
+#: flushes are not independent of each other.
 PARTS = 10
 #: The minimum number of flushes in a part, even if the measurement then takes longer than planned.
 FEWEST_IN_PART = 2
@@ -101,7 +101,6 @@ def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
 
 
 def flush_command(folder: Path, appends: bool, seconds: float) -> list[str]:
-    """Return the command that measures a flush and prints a `FlushEvidence`."""
     return [sys.executable, "-m", MODULE, str(folder), APPEND if appends else OVERWRITE, f"{seconds:g}"]
 
 
@@ -125,20 +124,17 @@ def is_in_memory(folder: Path) -> bool:
 
 
 def describe_file_system(folder: Path) -> str:
-    """Return text such as 'ext4 on /dev/vda'."""
     kind, device = _mount(folder)
     return f"{kind} on {device}"
 
 
 def _mount(folder: Path) -> tuple[str, str]:
-    """Return the type and the device of the file system whose mount point is nearest above the folder."""
     path = folder.resolve()
     best, found = "", ("unknown", "unknown")
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, mounted, kind, *_ = line.split(" ")
         point = mounted.replace("\\040", " ")
-        # If several file systems are mounted at the same point, only the last is visible. With >=, it replaces the
-        # others.
+        # If several file systems are mounted at the same point, only the last one is visible. `>=` selects it.
         if path.is_relative_to(point) and len(point) >= len(best):
             best, found = point, (kind, device)
     return found

@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role (group for CPU accounting) of processes that simulate links. It separates their CPU time from the servers'.
+# The role (group for CPU accounting) of processes that simulate links, apart from the roles of servers.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """Return a command prefix that runs the command after it on this host, with the same pid. It may be empty."""
+        """Return a command prefix, perhaps empty, that runs the command after it on this host, with the same pid."""
         share = self.cpu_share.prefix if self.cpu_share else []
         return share if self.namespace is None else [*share, *entered(self.namespace)]
 

@@ -33,9 +33,9 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """Base class for a context manager that consists of other context managers, such as a topology or a service.
+    """Base class for resources, such as a topology or a service: context managers that consist of others.
 
-    `_open` enters these context managers. They are exited in reverse order, at the end or if `_open` fails.
+    `_open` enters these context managers. They exit in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -58,8 +58,8 @@ class Resource(ABC):
 class Process:
     """A running program of the lab.
 
-    Its CPU time is added up with that of other programs of the same `role`, such as 'server'. If it `forks`, the CPU
-    time of its children is included.
+    Programs of the same `role`, such as 'server', have one total of CPU time. If the program `forks`, the CPU time of
+    its children is included.
     """
 
     name: str
@@ -88,10 +88,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """A run's lab, a context manager.
-
-    A separate process, the supervisor, removes the lab at the end, even if this process is killed.
-    """
+    """A run's lab, a context manager. A separate process, the supervisor, removes it even if this process is killed."""
 
     processes: dict[str, Process] = field(default_factory=dict)
     on_disk: bool = False
@@ -135,7 +132,7 @@ class Lab:
         return folder
 
     def address(self, number: int) -> str:
-        """Return the loopback address of host `number` (1 to 254) of this lab."""
+        """Return the loopback address of this lab's host with the `number` (1 to 254)."""
         return f"{self._network}.{number}"
 
     def spawn(
@@ -162,10 +159,7 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Register a command that undoes an action when the lab ends.
-
-        Call `undo` before the action, so that an interrupted action is undone too.
-        """
+        """Register a command for the lab's end. Call `undo` before the action that the command undoes."""
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
@@ -213,10 +207,7 @@ class Lab:
             time.sleep(0.02)
 
     def cpu_seconds(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return the CPU seconds of all processes so far by role, such as {"server": 1.2}.
-
-        The processes named in `without` do not count.
-        """
+        """Return the CPU seconds so far by role, such as {"server": 1.2}, without the processes named in `without`."""
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None and process.name not in without:
@@ -249,7 +240,7 @@ def _cpu_seconds(process: Process) -> float:
     if not process.forks:
         return process_cpu_seconds(process.pid)
     pids = [process.pid, *descendants_of(process.pid)]
-    # If a server forks for each connection, most of its CPU time belongs to processes that have ended.
+    # With a process per connection, most of a server's CPU time belongs to processes that have ended.
     return sum(process_cpu_seconds(pid) + ended_children_cpu_seconds(pid) for pid in pids)
 
 
@@ -262,7 +253,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a program's log, shortened. There, most programs say why they ended."""
+    """Return the shortened last line of a program's log, in which most programs say why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -273,7 +264,7 @@ def last_line(log: Path) -> str:
 
 
 def _free_loopback_network() -> str:
-    """Return the first three numbers of an unused /24 of 127.0.0.0/8: simultaneous runs need different addresses."""
+    """Return the first three numbers of an unused /24 of 127.0.0.0/8, so that simultaneous runs differ."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:

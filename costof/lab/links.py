@@ -15,12 +15,12 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# The longest time that a packet waits in the queue of a slow link, as in a typical router. Without a limit, packets
-# could wait for seconds.
+# The longest time that a packet waits in the queue of a slow link, as in a typical router; it could otherwise wait for
+# seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The number of /30 networks for links in a run's /16 network. 64 of them are left out: their 256 addresses are for
+# The number of /30 networks for links in a run's /16 network. 64 networks are left out: their 256 addresses are for
 # hosts (`served_address`).
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
@@ -30,8 +30,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
     `run` is six hexadecimal digits. They choose a /16 network in 10.0.0.0/8, so that runs are easy to tell apart in
-    packet captures. Two runs at the same time may also have the same /16, because their hosts are in separate
-    namespaces.
+    packet captures. Two simultaneous runs may have the same /16, because their hosts are in separate namespaces.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -113,10 +112,7 @@ class LinkEnd(Model):
 
 
 class LinkPlan(Model):
-    """The properties of a link that `costof-engine link` simulates.
-
-    Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction.
-    """
+    """A link to simulate. Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction."""
 
     name: str
     a: LinkEnd
@@ -128,10 +124,7 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """The message that tells `costof-engine link` which links to simulate.
-
-    `seed` seeds the random choice of lost packets.
-    """
+    """The links that `costof-engine link` must simulate. `seed` seeds the random choice of lost packets."""
 
     seed: int
     links: list[LinkPlan]
@@ -155,8 +148,8 @@ class DirectionCounters(Model):
     """Counters of packets in one direction of a link.
 
     `sent` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
-    and `refused` were not accepted because the receiving device was down. `late_sum_ns` is the total time by which
-    packets were delivered later than planned, `late_max_ns` the longest.
+    and `refused` were not accepted because the receiving device was down. `late_sum_ns` is the total delay of packets
+    beyond the planned time, `late_max_ns` the longest one.
     """
 
     sent: int
@@ -182,10 +175,7 @@ class AllCounters(Model):
 
 
 class LinkProcess(EngineProcess):
-    """The process `costof-engine link`, which simulates links.
-
-    It ends when this Python process ends. The links' devices then vanish.
-    """
+    """The process `costof-engine link`, which simulates links. It ends, with all devices, when this process ends."""
 
     def __init__(self) -> None:
         super().__init__("link")

@@ -21,13 +21,12 @@ class LogFile:
             return ""
         with self.path.open("rb") as log:
             log.seek(self._read)
-            # The last line may be incomplete.
             whole, newline, _ = log.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
         return whole.decode(errors="replace")
 
     def shorten(self) -> None:
-        """Empty the file if it is long and has been read to its end. Its writer must append (O_APPEND)."""
+        """Empty the file if it is long and has been read to its end. The file's writer must append (O_APPEND)."""
         if self._read >= LONGEST_BYTES and self.path.stat().st_size == self._read:
             os.truncate(self.path, 0)
             self._read = 0

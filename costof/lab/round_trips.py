@@ -17,7 +17,7 @@ from pydantic import Field
 from costof.lab.host import Link
 from costof.model import Finite, Model
 
-# The number is from asm-generic/socket.h, since Python's socket module lacks it.
+# From asm-generic/socket.h: Python's socket module lacks this constant.
 SO_TIMESTAMPNS = 35
 ICMP_ECHO_REQUEST = 8
 ICMP_ECHO_REPLY = 0
@@ -25,7 +25,7 @@ IDENTIFIER = 0xC057
 IP_HEADER_BYTES = 20
 # The offset of tcpi_rtt, in microseconds, in struct tcp_info of linux/tcp.h.
 TCPI_RTT_OFFSET = 68
-# A probe counts as lost if its answer takes longer than the link's nominal round-trip time and this time together.
+# A probe is lost if its answer takes longer than the sum of the link's nominal round-trip time and this time.
 PATIENCE_SECONDS = 1.0
 # Number of ICMP probes and of TCP probes on a link, enough for a median. Together they take 0.2 s and two round trips.
 PROBES = 20
@@ -62,8 +62,8 @@ class LinkRoundTrips:
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
     """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    Each of the two measurements sends `count` probes, one every `interval_ms`, without waiting for their answers. It
-    therefore takes count x interval + one round trip.
+    Each of the two measurements sends `count` probes, one every `interval_ms`, without waiting for their answers. A
+    measurement therefore takes count x interval + one round trip.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
@@ -93,7 +93,7 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
     sent: dict[int, int] = {}
     samples: dict[int, float] = {}
     with link.a.socket(socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo, selectors.DefaultSelector() as selector:
-        # Let the kernel record when an answer arrives, so that the wake-up of this process is not measured.
+        # The kernel records when an answer arrives, so that the wake-up of this process is not measured.
         echo.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         echo.connect((link.b_address, 0))
         echo.setblocking(False)
@@ -106,8 +106,7 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
                 echo.send(echo_request(number))
             next_send = start + len(sent) * interval if len(sent) < count else math.inf
             selector.select(max(0.0, min(next_send - time.monotonic(), 0.1)))
-            # First read all answers that have arrived, then check the time: if this machine was paused, no answer gets
-            # lost.
+            # Read all answers before checking the time, so that none gets lost if this machine was paused.
             samples |= dict(_received_echoes(echo, sent))
     return summary(list(samples.values()), count)
 
@@ -126,7 +125,6 @@ def _received_echoes(echo: socket.socket, sent: dict[int, int]) -> Iterator[tupl
 
 
 def echo_request(number: int) -> bytes:
-    """Return an ICMP echo request (RFC 792) with 56 bytes of data, like ping(8)."""
     body = struct.pack("!HH", IDENTIFIER, number) + bytes(56)
     header = struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, 0)
     return struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, internet_checksum(header + body)) + body
@@ -141,10 +139,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Measure round trips by TCP handshakes.
-
-    TCP_INFO is read as soon as a connection is open, so that its round-trip time is that of the handshake.
-    """
+    """Measure the round trips of TCP handshakes: TCP_INFO is read before a connection transfers any data."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())

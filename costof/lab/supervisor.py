@@ -32,12 +32,12 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 def parents() -> dict[int, int]:
     """Return the pid of each process's parent, as {pid: parent's pid}.
 
-    The parents are read from /proc/PID/stat, since not every kernel lists a process's children.
+    They are read from /proc/PID/stat, since not every kernel lists a process's children.
     """
     parent_by_pid = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            # Ignore errors, since the process may have ended meanwhile.
+            # The process may have ended.
             with contextlib.suppress(OSError), (entry / "stat").open("rb") as file:
                 # State and parent follow the name, which is in parentheses and may contain any characters.
                 parent_by_pid[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
@@ -70,7 +70,7 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
 
     def say(self, kind: str, **fields: Any) -> None:
-        # Ignore errors: the run that reads these messages may have ended, and cleanup must continue.
+        # The run that reads these messages may have ended, but cleanup must continue.
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({kind: fields}).encode() + b"\n")
 
@@ -118,7 +118,6 @@ class Supervisor:
         self.say("exited", name=key.data, status=status)
 
     def serve(self) -> None:
-        """Carry out the messages from the run until the pipe closes."""
         self.selector.register(0, selectors.EVENT_READ, None)
         waiting = b""
         while True:
@@ -138,7 +137,7 @@ class Supervisor:
             self.kill(name)
         for child in self.children.values():
             child.wait()
-        # Programs may have left processes outside their groups, such as sshd's children in new sessions.
+        # Programs may leave processes outside their groups, such as sshd's children in new sessions.
         kill_children()
         for argv in reversed(self.undo):
             # Run the other undo commands even if one cannot be started.

@@ -21,8 +21,8 @@ LONGEST_MESSAGE = 65_536
 #: The maximum number of messages in one write. A write takes all messages that are waiting, up to this number.
 BATCH = 256
 STANDARD_OUTPUT = 1
-#: The shell script that replaces /dev by a folder (its first argument) with a few devices and a socket (the second),
-#: and then executes the other arguments. `unshare` has made the mounts private to the program.
+#: The shell script that replaces /dev by a folder (the first argument) with a few devices and a socket (the second
+#: argument), and then executes its further arguments. `unshare` has made the mounts private to the program.
 OWN_DEV = """\
 set -e
 folder=$1 socket=$2
@@ -59,7 +59,7 @@ class SyslogDaemon:
         return [unshare, "--mount", "/bin/sh", "-c", OWN_DEV, "sh", str(self._dev), str(self._socket)]
 
     def send(self, message: str) -> None:
-        """Send a message. It follows all messages that were sent before."""
+        """Send a message. The log keeps the order of messages."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.connect(str(self._socket))
             sender.send(message.encode())
@@ -68,7 +68,7 @@ class SyslogDaemon:
 def receive(path: Path) -> None:
     """Receive messages at the socket `path`, and write them to standard output until the process is killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-        # Bind under another name, because a server that waits for `path` may send as soon as it exists.
+        # Bind under another name, because a server may send as soon as `path` exists.
         waiting = path.with_suffix(".new")
         receiver.bind(str(waiting))
         waiting.chmod(0o666)

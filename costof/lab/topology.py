@@ -47,7 +47,7 @@ class Topology(Resource):
 
     @property
     def shares(self) -> bool:
-        """Return whether hosts get the CPU shares that the study requires. Only root can set them."""
+        """Return whether hosts get the CPU shares that the study requires. Only root can set CPU shares."""
         return can_share_cpu()
 
     def links(self) -> list[LinkEvidence]:
@@ -74,11 +74,12 @@ class Star(Topology):
     can use.
 
     `middle` is the CPU share, in cores, of one more host for programs between clients and servers, such as a balancer;
-    None means no such host. It is as far from a client as the servers are. Without root its CPU use is not limited.
+    None means no such host. The middle host is as far from a client as the servers are. Without root its CPU use is not
+    limited.
 
-    The hosts are network namespaces. Without namespaces, servers and clients use loopback addresses instead. They do so
-    too if all clients are near and there is no middle host, unless `separate` is true. With `separate`, near clients
-    are always on hosts of their own, so that runs with and without far clients can be compared.
+    The hosts are network namespaces. Without namespaces, servers and clients use loopback addresses instead. So they do
+    if all clients are near and there is no middle host, unless `separate` is true. With `separate`, near clients are
+    always on hosts of their own, so that runs with and without far clients can be compared.
     """
 
     def __init__(
@@ -106,7 +107,6 @@ class Star(Topology):
         return address
 
     def client(self, distance: str) -> Host:
-        """Return the host on which the clients at this distance (such as 'wan') run."""
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:
@@ -135,8 +135,8 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # Without network namespaces, the hosts are loopback addresses, and no client has a simulated distance:
-            # `link` has raised an error if one was requested.
+            # Without network namespaces, the hosts are loopback addresses without simulated distances: `link` has
+            # raised an error if a study needs one.
             self._take_loopback()
             return
         if self._middle_cores is not None:
@@ -165,17 +165,13 @@ class Chain(Topology):
 
     Clients reach the last program through one of the programs in the middle, or directly:
 
-    ```
-    client ──┬── one in the middle ──┬── last
-             ├── another one ────────┤
-             └── (direct) ───────────┘
-    ```
+    ``` client ──┬── one in the middle ──┬── last ├── another one ────────┤ └── (direct) ───────────┘ ```
 
     Each connected pair of hosts has a separate link. All other hosts reach the last host at the same address. If
     namespaces cannot be created, the hosts are loopback addresses.
 
-    `cores` is the CPU share of each middle host. `last_cores` is that of the last host; None means no limit. Shares
-    need root.
+    `cores` is the CPU share of each middle host. `last_cores` is the CPU share of the last host; None means no limit.
+    Shares need root.
     """
 
     def __init__(

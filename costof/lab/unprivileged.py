@@ -27,7 +27,7 @@ class Unprivileged:
         if not is_root():
             return []
         # The kernel must kill the program if the supervisor dies (--pdeathsig). The supervisor has requested this, but
-        # the change of user clears the request.
+        # a change of user clears the request.
         drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 
@@ -36,6 +36,5 @@ class Unprivileged:
             os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file that only this user may read."""
         write_private(path, content)
         self.own(path)

@@ -3,9 +3,9 @@
 The run enters the user namespace before it starts anything.
 
 In the user namespace the run keeps the user's uid, so that the run's servers do not run as root. The run may create
-network namespaces, devices and links there. These are invisible outside, and the kernel removes them when the run's
-last process ends. The run also has its own mount namespace, for the files that keep the network namespaces alive. The
-run still shares files, processes and network with the machine.
+network namespaces, devices and links there. They are invisible outside, and the kernel removes them when the run's last
+process ends. The run also has its own mount namespace, for the files that keep the network namespaces alive. The run
+still shares files, processes and network with the machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def can_share_cpu() -> bool:
 def enter() -> None:
     """Restart this command in a user namespace if it can then create network namespaces; otherwise do nothing.
 
-    Call it before anything is started or written, since the process's state is lost.
+    The process's state is then lost, so call it before anything is started or written.
     """
     if can_make_hosts() or why_forbidden() is not None:
         return
@@ -64,7 +64,7 @@ def why_forbidden() -> str | None:
     """Return why this user cannot create network namespaces in a user namespace, and a remedy; None if they can.
 
     The function tries to create a namespace, since a system can forbid namespaces in too many ways to check each way.
-    Root cannot use a user namespace, since servers would run as root there too.
+    Root cannot use a user namespace, because servers would run as root in it too.
     """
     if is_root():
         return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"

@@ -26,8 +26,8 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
 
 DOWNLOAD_SECONDS = 300
-#: The environment variables that can name a package index. If both are set, uv's, the first one, is used: users of uv
-#: may have set pip's only for older tools.
+#: The environment variables that can name a package index. If both are set, uv's counts: users of uv may have set pip's
+#: only for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 
 
@@ -81,8 +81,8 @@ class PinnedWheel:
         return True
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
-        """Unpack the wheel into the folder with uv, which checks the wheel's hash."""
-        # For the processes that it starts, uv sets the environment variable UV to uv's path.
+        """Unpack the wheel into the folder with uv, which checks the hash."""
+        # In processes that uv starts, the environment variable UV has uv's path.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
             raise FetchError(

@@ -26,10 +26,10 @@ MISSING, NOTES = "missing", "notes"
 #: that a command reports are not used, and the user's limits on costs count as exceeded.
 MOST_FAILED = 0.05
 #: Keys of `SliceAnswer.evidence` for commands, with the names of processes that a command left running. The command
-#: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
-#: process group and still run.
+#: runner has killed the processes under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons: they have left the
+#: command's process group and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
-#: The name that is reported for a child process if it still runs its parent's program.
+#: The reported name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
 #: Some measured commands, such as load generators, print how many operations they performed, and how many failed. For
 #: them, `SliceAnswer.counts` has the number of operations under the key `REPORTED`, and the failed operations have the
@@ -75,7 +75,6 @@ class Ready(Model):
 
     @property
     def tls_library(self) -> str:
-        """Return the load generator's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
@@ -101,7 +100,7 @@ def mean_count(
 ) -> float | None:
     """Return the mean of a count, such as 'bytes_sent', per operation of all these phases.
 
-    Return None if a phase lacks the count, or if there was no operation.
+    Return None if a phase lacks the count, or if there were no operations.
     """
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)

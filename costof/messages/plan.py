@@ -49,14 +49,11 @@ class Transport(Model):
         return self.kind == "tls"
 
     def trusting(self, ca_file: Path | None) -> Transport:
-        """Return a copy that trusts the CAs in this file (None: the system's CAs).
-
-        Plaintext transports do not change.
-        """
+        """Return a copy that trusts the CAs in this file (None: the system's CAs). Plaintext stays unchanged."""
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
 
     def presenting(self, certificate_file: Path) -> Transport:
-        """Return a copy with a client certificate. Plaintext transports do not change."""
+        """Return a copy with a client certificate. Plaintext transports stay unchanged."""
         return self.model_copy(update={"certificate_file": certificate_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
@@ -68,7 +65,7 @@ PLAIN = Transport(kind="plain")
 
 
 class ServiceSettings(Model):
-    """The addresses of a service, and the settings of its clients. Each server program has its own subclass."""
+    """The addresses of a service, and the settings of its clients. Each server program has a subclass."""
 
     protocol: str
     addresses: list[str] = Field(
@@ -81,7 +78,7 @@ class ServiceSettings(Model):
 
     @property
     def verifying_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying an arm's settings, not counting its first connection."""
+        """Return the maximum time in seconds for verifying an arm's settings, without the arm's first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
@@ -101,7 +98,6 @@ class ServiceSettings(Model):
         return None
 
     def at_address(self, address: str) -> Self:
-        """Return a copy with another address, such as that of a proxy in front of the service."""
         return self.model_copy(update={"addresses": [address]})
 
     def with_settings(self, settings: Mapping[str, Any]) -> Self:
@@ -182,7 +178,7 @@ class Share(Model):
     hosts: int = Field(ge=1)
 
     def workers(self, workers: int) -> int:
-        """Return how many of a workload's workers run on this host."""
+        """Return how many of the `workers` of a workload run on this host."""
         return len(range(self.host, workers, self.hosts))
 
 

@@ -50,7 +50,7 @@ class Instrument:
     A `patient` instrument has its own timeouts, so costof waits for its answers as long as the process runs.
     """
 
-    #: On exit: seconds from closing the process's standard input until the process is killed; None means never.
+    #: Seconds on exit from closing the process's standard input to killing the process; None means never.
     ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
@@ -61,7 +61,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # Start a new session, so that Ctrl-C does not end the measuring process. costof itself handles Ctrl-C.
+            # In a new session, Ctrl-C does not end the measuring process: costof itself handles Ctrl-C.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -119,10 +119,7 @@ class Instrument:
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner run the cleanup commands. Return a reason for each command that failed.
-
-        Raises `INSTRUMENT_FAILED`.
-        """
+        """Run the cleanup commands, and return a reason for each one that failed. Raises `INSTRUMENT_FAILED`."""
         self._send({"finish": {}})
         return list(self._answer(ANSWER_SECONDS)["finished"]["failures"])
 
@@ -253,7 +250,7 @@ class HostsProcess(Instrument):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # Interrupt the process: it may be waiting for answers of hosts, and these answers are no longer needed.
+            # Interrupt the process: it may be waiting for answers of hosts that nobody needs.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 
@@ -344,7 +341,7 @@ def engine_path(library: str = "") -> Path:
 def _installed_engine() -> list[Path]:
     """Return possible paths of the engine, from the list of files that the installer has recorded for costof.
 
-    The interpreter's folder is not enough: `pip install --user` and `--target` put the engine elsewhere.
+    The engine need not be in the interpreter's folder: `pip install --user` and `--target` put it elsewhere.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -401,7 +398,7 @@ def process_cpu_seconds(pid: int) -> float:
 def ended_children_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process's ended children and their descendants; 0 if the process has ended.
 
-    The value is the sum of cutime and cstime of proc(5), which count in ticks of 10 ms.
+    The time is the sum of cutime and cstime of proc(5), which count in ticks of 10 ms.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -34,8 +34,8 @@ def check_ca_file(path: Path | None) -> None:
 class Password:
     """A password from an option or from the environment.
 
-    `explicit` is True for a password from an option: it is an error if the URL has a password too. If `explicit` is
-    False, the URL's password takes precedence.
+    `explicit` is True for a password from an option: a password in the URL is then an error. Otherwise the URL's
+    password takes precedence.
     """
 
     value: SecretStr
@@ -87,14 +87,14 @@ class ShownAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """The command line options with which users describe their own server (the target).
+    """The command line options that describe a user's own server (the target).
 
     The URLs and the password are secret: they never appear in a run's files, reports and logs.
 
-    `plain_url` is the URL for measurements without TLS, and `pooler_url` that of a connection pooler in front of the
-    server. `database` is the name that the user chose for the run's database. `allow_plain` permits measurements
-    without TLS although the URL requires TLS. `server_cpu` is a command that prints the CPU seconds that the servers
-    have used. `server_memory` is a command that prints the bytes of their memory.
+    `plain_url` is the URL for measurements without TLS, and `pooler_url` the URL of a connection pooler in front of the
+    server. `database` is the user's own name for the run's database. `allow_plain` permits measurements without TLS
+    although the URL requires TLS. `server_cpu` is a command that prints the CPU seconds that the servers have used.
+    `server_memory` is a command that prints the servers' memory in bytes.
     """
 
     url: str = field(repr=False)
@@ -124,9 +124,9 @@ class UrlForm:
     """The syntax of the URLs of one server program, such as PostgreSQL.
 
     `tls_options` has the options that turn TLS on or off, their accepted values, and whether each value turns TLS on:
-    {"sslmode": {"disable": False, "verify-full": True}}. Some values let a client silently fall back to plaintext. They
-    are not accepted, because it would be unknown whether TLS was measured. If TLS is on, certificate and host name are
-    always verified.
+    {"sslmode": {"disable": False, "verify-full": True}}. Some values let a client silently fall back to plaintext. Such
+    values are left out of the table and refused, because nobody could tell whether TLS was measured. If TLS is on,
+    certificate and host name are always verified.
 
     `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in
     `tls_options`. `path_refused` is the error text for a URL with a path; None if a path is allowed.
@@ -201,10 +201,7 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
-    """Return the URL's options.
-
-    Raises `UrlError` for an unknown option. The error does not quote the option, which may be a secret.
-    """
+    """Return the URL's options. Raises `UrlError` without quoting an unknown option, which may be a secret."""
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):
         name, text = form.normalize(*pair)

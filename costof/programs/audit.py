@@ -15,16 +15,14 @@ from costof.lab.log_file import LogFile
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
-#: Names of an audit log's counters in `LabServer.readings`: the number of all entries, and their total bytes.
-#: `OF_CLASS` is the prefix of the counters of single classes, such as 'audit_entries_read'.
+#: Names of counters in `LabServer.readings`: an audit log's entries, and their bytes. `OF_CLASS` is the prefix of the
+#: counters of one class of statements: 'audit_entries_read' counts entries of the class 'read'.
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
 #: A disk with fewer free bytes counts as full.
 FULL_BYTES = 16 * 1024
-#: The number of queries in an operation of kind `pipeline`.
 QUERIES_OF_A_PIPELINE = 16
-#: The largest number of statements that a failed operation may have sent.
 STATEMENTS_OF_A_FAILURE = 64
 
 
@@ -32,8 +30,8 @@ class ServerLog:
     """The log of a lab's server. Each line is read once and passed to all `readers`.
 
     The process named `writer` writes the file. It is the server itself, or a log collector or syslog daemon to which
-    the server sends its lines. For a collector or daemon, `send_mark` sends one more line with the given text to this
-    process.
+    the server sends its lines. `send_mark` sends one line with a given text to the collector or daemon; it is None if
+    the server writes the file.
     """
 
     def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
@@ -51,9 +49,9 @@ class ServerLog:
     def read(self) -> None:
         """Read the new lines of the log, until the entries of all answered statements have been read.
 
-        A server writes or sends an entry before it answers the statement. If a log collector or syslog daemon writes
-        the file, it keeps the order of lines but may be late. The function therefore sends it one more line, the mark,
-        and reads until the mark is in the file.
+        A server writes or sends an entry before it answers the statement. A log collector or syslog daemon keeps the
+        order of lines but may write them late. The method therefore sends one more line, the mark, and reads the file
+        until the mark is in it.
         """
         if self._send_mark is None:
             self._read_lines()
@@ -74,7 +72,7 @@ class ServerLog:
 
 
 class AuditLog:
-    """Counts of an audit log's entries by class, such as 'read', and their total bytes.
+    """Counts of an audit log's entries by class, such as 'read', and the entries' total bytes.
 
     The regular expression `entry` matches the line of an entry and captures one word in it, such as SELECT. `classes`
     maps this word to the entry's class. Lines with other words are ignored.
@@ -103,7 +101,7 @@ def statements_sent(
     """Return how many statements of each class the client sent in a slice (a measured window), such as {"read": 900}.
 
     The numbers are computed from the client's counts of operations. A load generator of `--client`, such as pgbench,
-    counts all its operations together. For it, `of_program` has the number of statements in one operation, such as
+    counts operations of all kinds together; `of_program` then has the number of statements in one operation, such as
     {"read": 14, "write": 4}. Return None for a `kind` of workload whose operations have an unknown number of
     statements.
     """

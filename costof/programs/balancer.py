@@ -17,9 +17,8 @@ from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, with_descriptors
 
 ROLE = "balancer"
-#: Maximum number of simultaneous client connections.
 CONNECTIONS = 20_000
-#: Maximum number of file descriptors: two connections per client (one to the client, one to the origin), and some for
+#: Maximum number of file descriptors: two connections per client (one to the client, one to the origin), and 1,000 for
 #: the program itself.
 DESCRIPTORS = 2 * CONNECTIONS + 1_000
 #: Idle timeout. It is long because the connections of an arm (measured variant) stay open while other arms are
@@ -28,9 +27,7 @@ IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
-#: The maximum time to wait for the answer to a status request.
 ANSWER_SECONDS = 60.0
-#: Cipher suites that clients may choose: all that the balancer's OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
 #: The balancer itself answers a request for this path, with the TLS version and cipher of the request's connection.
 EVIDENCE_PATH = "/costof-evidence"
@@ -66,7 +63,7 @@ class Entrance:
 
 
 class Balancer(ABC):
-    """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
+    """A balancer between clients and origin: one process with one thread, which the lab stops."""
 
     name: str
     #: The role (group of processes) under which the process's CPU time is counted.
@@ -80,7 +77,7 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Number of status requests so far. nginx counts them as connections, so they are subtracted from its counter.
+        #: Number of status requests so far. nginx counts status requests as connections, so the number is subtracted.
         self._queries = 0
 
     @abstractmethod
@@ -92,17 +89,16 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`, or of the whole process if it does not count by port.
+        """Return the counters of the port named `entrance`, or of the whole process if it has no counters by port.
 
         The counters are empty if the process does not answer.
         """
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return one entry for the report: the program's name as the key, and its settings as one text."""
+        """Return one fact for the report: the program's settings as one text, under the program's name."""
 
     def why_dead(self) -> str | None:
-        """Return how the process ended, or None if it is running or was never started."""
         return self._process.why_dead(f"the balancer {self.name}") if self._process else None
 
     @property

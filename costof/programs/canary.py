@@ -1,4 +1,4 @@
-"""Canaries: random texts that a lab stores in a server, and for which it searches the server's files."""
+"""Canaries: random texts that a lab stores in a server and then searches for in the server's files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deleted_files(pid: int, folder: Path) -> dict[str, Path]:
 
 
 def files_with(text: str, files: Mapping[str, Path]) -> list[str]:
-    """Return the names of the files that contain the text. A file that was removed meanwhile does not contain it."""
+    """Return the names of the files that contain the text. A file that no longer exists is left out."""
     return [name for name, path in files.items() if _contains(path, text.encode())]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from costof.messages.answers import REPORTED, SliceAnswer
 
-#: Names of a server's counters in `LabServer.readings`: the flushes of its logs, and the bytes written to the logs.
+#: Names of a server's counters in `LabServer.readings`: flushes of the server's logs, and bytes written to the logs.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
-#: The server may make fewer flushes than expected by this factor. One flush serves all commits that are in flight, so
-#: the expected number is computed from the mean number of commits in flight. At times, more are in flight.
+#: The server may make fewer flushes than expected by this factor. One flush serves all commits in flight, so the
+#: expected number is computed from the mean number of commits in flight, which is exceeded at times.
 TOLERANCE = 2.0
-#: The number of flushes a second that a server may do in the background even if no commit waits for a flush.
+#: The number of flushes a second that a server may do in the background, that is, without a waiting commit.
 BACKGROUND_PER_SECOND = 25.0
 #: The counter of flushes is read before and after a slice (a measured window), so that a busy machine makes the time
 #: between the two readings longer than the slice. At least this time counts for flushes in the background.
@@ -34,7 +34,7 @@ def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_
     """Return how the flushes in a slice (measured window) contradict the server's configuration; None if they do not.
 
     With `flushes_commits` each commit must wait for a flush, which may serve several commits. Otherwise no commit may
-    wait for a flush. The result is None, too, if the slice wrote nothing or its flushes could not be counted.
+    wait for a flush. Return None also if the slice wrote nothing or its flushes could not be counted.
     """
     flushes, written = increases.get(FLUSHES), increases.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)

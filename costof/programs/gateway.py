@@ -38,7 +38,7 @@ class GatewayListenerCounters(Model):
     """Counters of one listener.
 
     `tls` counts the clients' TLS handshakes by version, and `commands` the forwarded commands. `rows` counts the rows
-    checked against the rules, `refused` the refused commands, and `errors` the sessions that ended with an error.
+    checked against the rules, `refused` the refused commands, and `errors` the connections that ended with an error.
     `plaintext_bytes` and `ciphertext_bytes` are the sizes of the encrypted values before and after encryption. NULL is
     never encrypted.
     """
@@ -70,7 +70,7 @@ class _Reloaded(Model):
 class GatewayLearning(Model):
     """Settings that make the gateway record, in `file`, the statements that some accounts send.
 
-    The gateway's rules must not restrict these accounts.
+    The gateway's rules must not restrict the accounts.
     """
 
     file: Path

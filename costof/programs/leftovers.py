@@ -18,9 +18,9 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 class Leftover:
     """A database that a run has left behind.
 
-    `marker` is the record that the run has written into the database. It is None for a database without a marker, which
-    is a leftover only if it is empty and has a name of the form that costof generates. `in_use` is the reason to keep
-    the database, or None if it may be removed.
+    `marker` is the record that the run has written into the database. It is None if there is no marker; the database is
+    then a leftover only if it is empty and its name has the form of costof's generated names. `in_use` is the reason to
+    keep the database, or None if it may be removed.
     """
 
     database: str
@@ -35,7 +35,6 @@ class Leftovers(ABC):
     removed only if they are empty.
     """
 
-    #: URL schemes of the servers that this class handles.
     schemes: ClassVar[Collection[str]]
     url: TargetUrl
     session: Session
@@ -55,10 +54,8 @@ class Leftovers(ABC):
     def remove(self, leftover: Leftover) -> bool:
         """Drop the tables or other data that the run has created, or the empty database.
 
-        Return whether anything was dropped.
-
-        Nothing is dropped if the marker (the run's record in the database) has changed since `find`, or if the empty
-        database now holds something.
+        Return whether anything was dropped. Nothing is dropped if the marker (the run's record in the database) has
+        changed since `find`, or if the empty database now holds something.
         """
 
 
@@ -81,7 +78,7 @@ def open_leftovers(access: Access) -> Iterator[Leftovers]:
 
 
 def running_here(marker: Marker) -> str | None:
-    """Return why a database must be kept, if its run's process is alive on this machine; None if it is not."""
+    """Return why a database must be kept if its run's process is alive on this machine; otherwise None."""
     return f"its run is still active ({marker.maker})" if marker.maker.is_alive() else None
 
 

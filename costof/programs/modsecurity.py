@@ -16,14 +16,13 @@ from costof.lab.program import UNPACKED
 from costof.programs.balancer import DESCRIPTORS, Entrance
 from costof.programs.nginx import Nginx, find_nginx, modules_folder, nginx_version
 
-#: The name of this combination of programs for `costof fetch` and `costof doctor`.
 NAME = "modsecurity"
 MODULE = "ngx_http_modsecurity_module.so"
 PACKAGES = ("nginx", "libnginx-mod-http-modsecurity", "modsecurity-crs")
 #: The folder with the core rule set's rules, and the file with its settings, relative to where packages are unpacked.
 RULES = Path("usr/share/modsecurity-crs/rules")
 SETTINGS = Path("etc/modsecurity/crs/crs-setup.conf")
-#: A file with the core rule set's version in its first lines, such as 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
+#: A file that names the core rule set's version in its first lines: 'OWASP ModSecurity Core Rule Set ver.3.3.4'.
 FIRST_RULES = "REQUEST-901-INITIALIZATION.conf"
 RULE_SET = "OWASP core rule set"
 #: The largest request body that nginx keeps in memory, so that no body is written to a file.
@@ -119,7 +118,7 @@ FETCHABLE = [Packages(NAME, PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modul
 class Rules:
     """The configuration of a firewall: the mode of its engine (`SecRuleEngine`), its paranoia level, and directives.
 
-    The directives `before` are read before `RECOMMENDED`, and the directives `after` after the core rule set.
+    nginx reads the directives `before` before `RECOMMENDED`, and the directives `after` after the core rule set.
     """
 
     engine: Engine
@@ -134,7 +133,7 @@ class Rules:
 
 
 class ModSecurityNginx(Nginx):
-    """An nginx process with ModSecurity and the core rule set or, if `rules` is None, without the module."""
+    """An nginx process with ModSecurity and the core rule set or, if `rules` is None, without both."""
 
     role = Nginx.name
 
@@ -148,7 +147,6 @@ class ModSecurityNginx(Nginx):
 
     @property
     def entry(self) -> str:
-        """The 'address:port' that clients connect to."""
         return f"{self.address}:{self._entrances[0].port}"
 
     @property
@@ -157,14 +155,11 @@ class ModSecurityNginx(Nginx):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of nginx and, if it has the module, of the core rule set."""
+        """The version of nginx and, with the module, the version of the core rule set."""
         return {Nginx.name: self.version} | ({RULE_SET: self._rules_version} if self._rules_version else {})
 
     def logged_bytes(self) -> int:
-        """Return the length in bytes of the log of requests that matched a rule.
-
-        Without the module, which writes the log, the length is 0.
-        """
+        """Return the length in bytes of the module's log of requests that matched a rule; 0 without the module."""
         return self._audit_log.stat().st_size if self._rules else 0
 
     def logged(self, start: int) -> str:

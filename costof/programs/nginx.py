@@ -37,7 +37,6 @@ def find_nginx() -> Path:
 
 
 def nginx_version(binary: Path) -> str:
-    # The output is 'nginx version: nginx/1.22.1'.
     return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 
@@ -82,7 +81,7 @@ FETCHABLE = [Packages("nginx", [PACKAGE, MODULE_PACKAGE], ["usr/sbin/nginx"], [f
 
 
 class Nginx(Balancer):
-    """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
+    """An nginx process. nginx counts the connections of all its ports together, and counts no TLS handshakes."""
 
     name = "nginx"
     _modules: Sequence[Path] = ()
@@ -181,7 +180,7 @@ class Nginx(Balancer):
         ]
 
     def _server_options(self) -> list[str]:
-        """Return further directives for each entrance (port for clients)."""
+        """Return further directives, which apply to each port for clients."""
         return []
 
     def _entrance(self, entrance: Entrance) -> list[str]:

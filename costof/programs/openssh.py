@@ -27,7 +27,7 @@ SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
 HOST_ALIAS = "costof-lab"
 
-# The ciphers that tunnels may use. Current servers refuse CBC unless their configuration names it.
+# The ciphers that tunnels may use. sshd refuses CBC unless its configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
 # sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0). By default,
@@ -89,8 +89,8 @@ class SshServer:
         self.version = ""
         self._lab = lab
         self._host = host
-        # `start` creates these folders directly under /tmp: sshd's user may not be able to read the lab's folder, and
-        # the path of the lab's folder may be too long for a Unix socket.
+        # `start` creates these folders directly under /tmp: sshd's user may be unable to read the lab's folder, whose
+        # path may also be too long for a Unix socket.
         self._folder = self._client_folder = Path()
         # sshd runs as an unprivileged user. Forwarding needs no privileges. As root, sshd would need a system user and
         # a folder for privilege separation.
@@ -139,8 +139,8 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # `wait_until_open` opens a session. It must be an SFTP session: all others need a shell, which sshd's user
-            # does not have.
+            # `wait_until_open` opens a session. Only an SFTP session works without a shell, which sshd's user does not
+            # have.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
@@ -162,7 +162,7 @@ class SshServer:
     ) -> Tunnel:
         """Start a tunnel from `listen` on the client's `host` to `target`, an address that sshd's host connects to.
 
-        The function does not wait until the tunnel is open, so that several tunnels can exchange keys at the same time.
+        The method does not wait until the tunnel is open, so that several tunnels can exchange keys at the same time.
         """
         argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name))
         return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
@@ -173,10 +173,10 @@ class SshServer:
         Raises `LAB_FAILED` with the ssh client's last log line, or if ssh negotiated another cipher than
         `tunnel.cipher`.
 
-        The function also opens and closes one session over the tunnel's connection, because sshd disables Nagle's
-        algorithm on a connection only when a session is opened. A bare `ssh -N` opens none. With Nagle's algorithm, the
-        greeting of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new
-        channel. That would take 40 ms, and on a link with a delay one more round trip.
+        The method also opens and closes one session over the tunnel's connection, because sshd disables Nagle's
+        algorithm on a connection only when a session is opened. `ssh -N` alone opens no session. With Nagle's
+        algorithm, the greeting of a server that speaks first (MySQL) would wait in sshd until the client has
+        acknowledged the new channel. That would take 40 ms, and on a link with a delay one more round trip.
         """
         # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)

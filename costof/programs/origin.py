@@ -23,10 +23,7 @@ class OriginReady(Model):
 
 
 class ListenerCounters(Model):
-    """Counters of one listener. `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}.
-
-    `resumed` is the number of handshakes that resumed a session.
-    """
+    """Counters of one listener: all TLS handshakes by version, such as {'TLSv1.3': 600}, and the `resumed` ones."""
 
     connections: int
     requests: int
@@ -72,7 +69,7 @@ PORT = 8080
 
 
 class OriginServer(LabServer):
-    """An origin as the only server of a lab. It has no data and accepts plain HTTP only."""
+    """A lab's server that is an origin without data. It accepts plain HTTP only."""
 
     separate_clients = False
     writes = ["nothing: the lab's own server only gets GET requests"]

@@ -46,7 +46,7 @@ class ServerPart(Generic[Configuration]):
 
     #: A model with the fields that this optional feature adds to the table `lab.server` of a study.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
-    #: The programs that only this part needs, as in `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
+    #: The programs that only this part needs, in the forms of `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
     fetchable: ClassVar[Sequence[Packages]] = ()
 
@@ -60,14 +60,11 @@ class ServerPart(Generic[Configuration]):
         return True
 
     def find(self) -> Path | None:
-        """Return the path of the server's program if this feature determines it; None for the installed program.
-
-        Raises `CostofError`.
-        """
+        """Return the path of the server's program if this feature chooses it, otherwise None. Raises `CostofError`."""
         return None
 
     def prepare(self) -> None:
-        """Prepare what must exist before the server's data is created, such as a file system.
+        """Create what must exist before the server's data, such as a file system.
 
         The server's program has been found, and its folder exists.
         """
@@ -85,7 +82,7 @@ class ServerPart(Generic[Configuration]):
         return []
 
     def started(self) -> None:
-        """Do what is left to do for this feature once the server answers."""
+        """Finish the feature's set-up after the server has begun to answer."""
 
     def settle(self) -> None:
         """Wait until the server has finished its work on loaded data."""
@@ -104,7 +101,7 @@ class ServerPart(Generic[Configuration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the `increases` of the readings contradict the configuration; None if they do not.
 
-        The increases are those in a slice (a measured window), such as {"flushes": 12}.
+        The increases happened in a slice (a measured window), such as {"flushes": 12}.
         """
         return None
 
@@ -117,7 +114,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Create the parts (optional features) that a server with this configuration needs.
+    """Return new instances of the parts (optional features) that a server's configuration needs.
 
     `configuration` must be an instance of `configuration_of(parts)`.
     """

@@ -11,8 +11,5 @@ VARIABLE = "COSTOF_PASSWORD"
 
 
 def remove_from_environment() -> str | None:
-    """Remove the password from the environment and return it, or None if it is not set.
-
-    Child processes would otherwise inherit the password.
-    """
+    """Return the password (None if not set) and remove it from the environment, which child processes inherit."""
     return os.environ.pop(VARIABLE, None)

@@ -21,7 +21,6 @@ ANSWER_SECONDS = 600
 #: Time limit of the TCP connection that checks, after a timeout, whether the server accepts connections at all.
 PROBE_SECONDS = 1.0
 
-#: Maximum number of characters of a statement that an error quotes.
 QUOTED_CHARACTERS = 100
 
 TLS_HANDSHAKE = "the TLS handshake"
@@ -45,7 +44,7 @@ def timeout_text(host: str, port: int, step: str) -> str:
 
 
 def failed_statement(error: str, statement: str) -> str:
-    """Return one line with the error and the beginning of the statement that failed."""
+    """Return one line: the error, and the beginning of the statement that failed."""
     text = " ".join(statement.split())
     text = text if len(text) <= QUOTED_CHARACTERS else text[:QUOTED_CHARACTERS] + "…"
     return f"{error} (statement: {text})"
@@ -56,10 +55,7 @@ VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
 def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Raise `OTHER_SERVER` for the first fact that differs between `known` and `current`.
-
-    Facts that only one of them has are ignored.
-    """
+    """Raise `OTHER_SERVER` for the first fact that both `known` and `current` have, with different values."""
     for fact, before in known.items():
         now = current.get(fact, before)
         if now != before:

@@ -28,7 +28,7 @@ class All(Model):
 
 
 class Share(Model):
-    """The probability, from 0 to 1, with which each request gets the delay `RelayCost.added_ns`."""
+    """A value of `RelayCost.payers`: each request gets the delay `added_ns` with this probability, from 0 to 1."""
 
     share: float
 
@@ -60,8 +60,8 @@ class Warming(Model):
     """A simulated cache. It is cold after each change from one arm (measured variant) to another.
 
     Each port of the relay (`Entrance`) has a `state`. The cache becomes cold when a request comes to a port whose
-    `state` differs from that of the previous request's port. Then this request and those after it, `requests` in all,
-    wait `added_ns` longer.
+    `state` differs from the state of the previous request's port. Then the next `requests` requests, beginning with
+    this one, wait `added_ns` longer.
     """
 
     requests: int
@@ -170,10 +170,7 @@ class RelayProcess(EngineProcess):
         return self
 
     def begin(self, plan: RelayPlan) -> list[str]:
-        """Send the plan. Return the addresses on which the relay listens, in the order of `plan.entrances`.
-
-        Raises `INSTRUMENT_FAILED`.
-        """
+        """Send the plan. Return the addresses of `plan.entrances`, in the same order. Raises `INSTRUMENT_FAILED`."""
         return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:

@@ -41,9 +41,9 @@ class Place:
     """The needs of a server of a lab at its start: host, certificates, configuration, and facts about the workloads.
 
     - `new_address` returns an unused address of the host that all clients can reach.
-    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. It begins with
-      the first one.
-    - `number`: 1 for the lab's first server, 2 for the second.
+    - `keys`: the kinds of certificate key that the server must be able to present, such as 'rsa-2048'. The server
+      begins with the first one.
+    - `number`: the server's number in the lab, from 1.
     - `kinds` maps each workload of costof's own load generator to its kind, such as {"log-in": "connect"}.
     - `records`: the number of records that the workloads use.
     - `client_statements`: for a load generator of `--client`, the number of statements in one operation by class, such
@@ -63,7 +63,7 @@ class Place:
 
     def kind(self, answer: SliceAnswer) -> str | None:
         """Return the workload's kind, such as 'connect'; None if it was not run by costof's own load generator."""
-        # In the answer, a space and the arm's number of workers and options may follow the workload's name.
+        # After the workload's name, the answer may have a space, the arm's number of workers, and options.
         return self.kinds.get(answer.workload.split(" ")[0])
 
     def name(self, program: str) -> str:
@@ -83,7 +83,7 @@ class LabServer(ABC):
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     parts: Sequence[ServerPart[Any]] = ()
 
-    #: Whether each write to the server's log makes the log file longer, instead of replacing bytes in the file.
+    #: Whether each write to the server's transaction log makes the file longer, rather than replacing bytes in it.
     appends: ClassVar[bool] = False
 
     @abstractmethod
@@ -94,13 +94,10 @@ class LabServer(ABC):
         """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def accept(self, connections: int) -> None:
-        """Set how many connections the server must accept at the same time. Called before `start`."""
+        """Set how many simultaneous connections the server must accept. It is called before `start`."""
 
     def make_tables(self) -> None:
-        """Create empty tables.
-
-        It is called before any client connects, since clients may look for the tables as soon as they connect.
-        """
+        """Create empty tables before any client connects, since clients may look for the tables when they connect."""
 
     def close(self) -> None:
         """Close administrative connections. The lab stops the processes."""
@@ -110,10 +107,7 @@ class LabServer(ABC):
         """Return the settings of a client that connects directly, without a tunnel."""
 
     def settle(self) -> None:
-        """Bring the loaded data into a steady state, so that the first measured queries are like later ones.
-
-        Raises `LAB_FAILED`.
-        """
+        """Bring the data into a steady state, in which first queries are like later ones. Raises `LAB_FAILED`."""
         for part in self.parts:
             part.settle()
 
@@ -193,7 +187,7 @@ class Fetchable(Protocol):
 
 
 class TargetUrl(Protocol):
-    """The attributes that a parsed URL has for every server program. `shown` is the URL without secrets."""
+    """The attributes of a parsed URL that every server program has. `shown` is the URL without secrets."""
 
     @property
     def shown(self) -> str: ...
@@ -249,15 +243,12 @@ class TargetServer(ABC):
     session: Session
     #: The URL, without secrets, of a pooler in front of the server.
     pooler_shown: str | None = None
-    #: In a resumed run, what `identity` returned when the run first began; empty in a new run.
+    #: The facts from `identity` at the run's first start if this run is resumed; empty in a new run.
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
     def __init__(self, access: Access, study: str, run: str, records: int, use: PlannedUse = NO_USE) -> None:
-        """Parse the URL. `records` is the number of records to load. Subclasses set `url` and `session`.
-
-        Raises `BAD_TARGET`, `BAD_DATABASE`.
-        """
+        """Parse the URL. Subclasses set `url` and `session`. Raises `BAD_TARGET`, `BAD_DATABASE`."""
         self.chosen = access.database
         self.records = records
         self.run = run
@@ -265,9 +256,9 @@ class TargetServer(ABC):
         #: The name of the run's database or schema. For Redis, it is the part of the keys' prefix that identifies the
         #: run.
         self.database = choose_database_name(access.database, run)
-        #: The optional statements that the server has refused, each with the server's error text.
+        #: The server's error text for each optional statement that it has refused.
         self.refused: dict[str, str] = {}
-        #: Why the server's counters cannot be read; None if they can.
+        #: Why the server's counters cannot be read; None if they can be read.
         self.counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
@@ -326,17 +317,13 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that identify this server and do not change at a restart, such as its version.
-
-        Facts that the account may not read are left out.
-        """
+        """Return facts that identify this server across restarts, such as its version, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:
         """Remove everything that this run has created on the server."""
 
     def close(self) -> None:
-        """Close the connections; do nothing if they were never opened."""
         self.session.close()
 
     @abstractmethod
@@ -352,14 +339,14 @@ class TargetServer(ABC):
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return what an arm (variant) requires of the server, such as 'a synchronous standby'; None for nothing.
 
-        A dry run shows the text, because it does not connect to find out whether the server has it.
+        A dry run shows the text, because it does not connect to find out whether the server fulfils it.
         """
         return None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return why this server does not support the target settings of an arm (measured variant); None if it does.
 
-        Called after `reach`. It writes nothing.
+        It is called after `reach`, and writes nothing.
         """
         return None
 
@@ -372,7 +359,7 @@ class TargetServer(ABC):
         """Return texts for --dry-run, one for each thing that the run will create, insert or drop on the server."""
 
     def needs(self) -> list[str]:
-        """Return the statements that grant the account the rights that a run needs, for --dry-run."""
+        """Return, for --dry-run, the statements that grant the account the rights for a run."""
         return []
 
     def counts_at_disconnect(self, target_settings: Mapping[str, Any]) -> bool:
@@ -396,10 +383,7 @@ class TargetServer(ABC):
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts from the server that matter to an arm (measured variant) with these target settings.
-
-        An example is the state of its standbys.
-        """
+        """Return facts, such as the state of standbys, for an arm (measured variant) with these target settings."""
         return {}
 
     def counters(self, server: str) -> Counters:
@@ -450,10 +434,7 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, for each program that must be installed, its name and a function that finds it.
-
-    The function raises an error if the program is missing.
-    """
+    """Return, by name, a function for each required program that finds it and raises an error if it is missing."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 
@@ -470,7 +451,7 @@ def fetchable_releases() -> dict[str, Release]:
 
 
 def modules() -> list[ModuleType]:
-    """Import and return the modules of all programs. This is slow because modules import their database drivers."""
+    """Import and return the modules of all programs. The import is slow because of the database drivers."""
     return [import_module(f"{__package__}.{module.name}") for module in iter_modules(programs.__path__)]
 
 

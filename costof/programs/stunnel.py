@@ -45,7 +45,7 @@ FETCHABLE = [Packages(PROGRAM, [PACKAGE], ["usr/bin/stunnel"])]
 class End:
     """One end of a TLS tunnel.
 
-    For each connection to `accept` it opens a connection to `connect` (both 'address:port').
+    For each connection to `accept`, the end opens a connection to `connect` (both 'address:port').
 
     With a `certificate` (PEM, with its key) it is the server's end and accepts TLS. With a `ca_file` it is the client's
     end and connects with TLS. The client's end uses only TLS 1.3, resumes no session, and verifies that the server's
@@ -80,10 +80,7 @@ class Stunnel:
         lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), only=self._process)
 
     def connections(self, end: str) -> int:
-        """Return the number of connections that the named end has forwarded so far.
-
-        The server's end forwards a connection only after its TLS handshake.
-        """
+        """Return how many connections the named end has forwarded; a server's end forwards after the TLS handshake."""
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:

@@ -23,13 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat, that is, after nine failed heartbeats in a row. While a
-#: replica set elects a new primary, fewer heartbeats fail.
+#: A run counts as dead after this time without a heartbeat, that is, after nine failed heartbeats in a row. Fewer fail
+#: while a replica set elects a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """A thread that calls `beat` every `seconds` until it is stopped. Later errors of `beat` are ignored."""
+    """A thread that calls `beat` every `seconds` until it is stopped. It ignores errors after the first call."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat
@@ -118,7 +118,7 @@ _RESERVED_NAMES = frozenset(
 )
 
 
-#: A table name read from a user's server. It is put into statements, so it may have only letters, digits, underscores.
+#: A table name read from a user's server: only letters, digits and underscores, since it becomes part of statements.
 Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 
@@ -170,7 +170,7 @@ def is_allowed_name(name: str) -> bool:
 
 
 def is_generated_name(name: str) -> bool:
-    """Return whether a name has the form of the names that `database_name` generates."""
+    """Return whether a name has the form that `database_name` generates."""
     return is_allowed_name(name) and _GENERATED_NAME.fullmatch(name) is not None
 
 
@@ -191,7 +191,7 @@ def grant_with_hint(chosen: str | None, grant: str) -> str:
 def describe_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
     """Return one description for each write of a run (`--dry-run`).
 
-    `chosen` is the database name that the user has chosen, or None if a name is generated when the run starts.
+    `chosen` is the user's own name for the database, or None for a generated name.
     """
     database = chosen or f"{PREFIX}<run>_<random>"
     how = "refuse if it holds anything" if chosen else "a new one for each run, unless --database names it"

@@ -35,11 +35,11 @@ class Observation:
 class Judgement:
     """A service's comparison of its servers' states before and after one slice (measured window).
 
-    - `mismatch`: why the slice was not measured as its arm requires, for example because connections did not use TLS;
-      None if it was.
+    - `mismatch`: why the slice contradicts its arm's settings, for example because connections did not use TLS; None if
+      it does not.
     - `figures`: results by the names of their metrics, such as the bytes per operation.
     - `facts`: texts for the report.
-    - `counts`: counts in this slice. The report shows their sum over all slices, including the warm-up, as evidence.
+    - `counts`: counts in this slice. As evidence, the report shows each count's sum over all slices and the warm-up.
     """
 
     mismatch: str | None = None
@@ -62,15 +62,15 @@ class Service(ABC):
     server_memory: ServerMemory | None = None
     #: The number of connections that a lab's servers must accept at the same time; None for the servers' default.
     needed_connections: int | None = None
-    #: The name under which reports list the values that `server_cpu` and `server_memory` print. It is the name (role)
-    #: of a group of processes, such as 'server' or 'gateway'.
+    #: The role (group of processes), such as 'server' or 'gateway', under which reports list the values that
+    #: `server_cpu` and `server_memory` print.
     server_role: str = "server"
-    #: If a run is resumed: what `identity` returned when the run first began. It is empty in a new run.
+    #: The facts from `identity` at the run's first start if this run is resumed; empty in a new run.
     known_identity: Mapping[str, str] = {}
     #: Whether the service puts its servers into network namespaces, which act as separate hosts, if the user may create
     #: such namespaces.
     makes_hosts: bool = False
-    #: Why this service cannot be measured from other machines; None if it can.
+    #: Why this service cannot be measured from other machines; None if it can be.
     single_machine_reason: str | None = None
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Service(ABC):
         """
 
     def loads_over(self, arm: PlannedArm) -> PlannedArm:
-        """Return the arm over whose connections the data for `arm` is loaded: `arm`, unless it cannot load data."""
+        """Return the arm over which the data for `arm` is loaded: `arm` itself unless it cannot load data."""
         return arm
 
     @abstractmethod
@@ -126,17 +126,11 @@ class Service(ABC):
         return []
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm must not be measured; None if it may be measured.
-
-        For example, an arm without TLS is refused if the target's URL requires TLS.
-        """
+        """Return why an arm must not be measured, for example without TLS on a target that requires it; else None."""
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Set up the servers for an arm, for example their certificate.
-
-        Called before each slice (measured window) of the arm.
-        """
+        """Set up the servers, for example the certificate, for an arm. Called before each slice (measured window)."""
 
     def set_host_count(self, hosts: int) -> None:
         """Set the number of hosts that measure together and share the load. It is called before `__enter__`."""
@@ -145,7 +139,7 @@ class Service(ABC):
         """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
         If the server's key has changed since the arm's last slice (measured window), earlier tickets are invalid. The
-        function is called once after each `arrange`.
+        method is called once after each `arrange`.
         """
         return False
 
@@ -163,8 +157,8 @@ class Service(ABC):
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
         """Measure, for `seconds`, how long a flush (fsync) takes on the disk with the data. Raises `LAB_FAILED`.
 
-        Return None if the study does not depend on flushes. Called before the first slice (measured window), after each
-        round (one slice of each workload on each arm), and after the last slice.
+        Return None if the study does not depend on flushes. It is called before the first slice (measured window),
+        after each round (one slice of each workload on each arm), and after the last slice.
         """
         return None
 
@@ -181,32 +175,23 @@ class Service(ABC):
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that do not work on this server. They are ignored from now on.
+        """Return `change` without the counters that do not work on this server. The service ignores these from now on.
 
-        `change` is the change of the counters in a slice (window) of the warm-up. A counter does not work if it has
-        missed connections that the load generator counted in its `answer`.
+        `change` is the change of the counters in a slice (window) of the warm-up. A counter does not work if it lacks
+        connections that the load generator counted in its `answer`.
         """
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers of each role have used so far, such as {"gateway": 1.5}.
-
-        Raises `SERVER_CPU_UNREAD`.
-        """
+        """Return the servers' CPU seconds so far by role, such as {"gateway": 1.5}. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid), such as ('gateway', 4711), for each of the servers' processes on this machine.
-
-        Child processes are not listed.
-        """
+        """Return (role, pid), such as ('gateway', 4711), of server processes on this machine, not their children."""
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers of each role, such as 'gateway', use now; None if it cannot be read.
-
-        Raises `SERVER_MEMORY_UNREAD`.
-        """
+        """Return the servers' memory by role, such as 'gateway'; None if unreadable. Raises `SERVER_MEMORY_UNREAD`."""
         memory = read_memory(self.server_processes())
         if self.server_memory is not None:
             memory = memory.plus(self.server_role, self.server_memory.read(), METHOD)
@@ -234,15 +219,12 @@ class Service(ABC):
     ) -> Judgement:
         """Compare the observations before and after a slice (measured window).
 
-        Return whether the slice is valid, and results such as the bytes per operation.
+        Return whether the slice is valid, and figures such as the bytes per operation.
         """
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return the seconds for which programs were throttled because they had used up their CPU share.
-
-        The keys are the programs' roles, such as 'gateway'.
-        """
+        """Return the seconds for which the limit of a CPU share stopped programs, by role, such as 'gateway'."""
         return {}
 
     def early_warnings(self) -> list[str]:
@@ -254,7 +236,7 @@ class Service(ABC):
         return []
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
-        """Return why the service can no longer be measured; None if it can. With `arm`, ask only about this arm."""
+        """Return why the service can no longer be measured; None if it can be. With `arm`, ask only about this arm."""
         return None
 
 
@@ -275,8 +257,5 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return an error text if a lab's program, named `what`, has ended. Return None if it is running.
-
-    `status` is its exit status, or None while it is running.
-    """
+    """Return how the lab's program `what` has ended, with its exit `status`; None while it runs (`status` is None)."""
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

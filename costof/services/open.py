@@ -46,7 +46,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """Return the URLs of the options `--target` and `--plain-target` without secrets; None for an option not given.
+    """Return the URLs of the options `--target` and `--plain-target` without secrets; None for a missing option.
 
     The run's plan file stores the URLs in this form. Raises the errors of a wrong URL.
     """
@@ -76,7 +76,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
 
 
 def _command_in_plan(command: str) -> str:
-    """Return a user's command as the run's plan file stores it: parts that look like a password are masked."""
+    """Return a user's command for the run's plan file, with everything masked that looks like a password."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown
 
@@ -90,7 +90,7 @@ def _shown(study: Study, access: Access) -> ShownAccess:
 def offered_levels(study: Study, access: Access | None) -> Callable[[Level], bool] | None:
     """Return a function that says whether the target can measure a level; None if it can measure all levels.
 
-    The function is for levels of the main factor, that is, for variants of the protection that the study examines.
+    The levels are those of the main factor, which are the variants of the protection that the study examines.
     """
     offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
     return None if offers is None else lambda level: bool(offers(level, access))
@@ -148,7 +148,7 @@ def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raise `PLAIN_NOT_ALLOWED` if the plan has arms without TLS although the target's URL requires TLS.
 
     There is no error if the plan measures only the protection, such as TLS (`protection_alone`), and nothing without
-    it. The report then says why the other arms are missing.
+    it. The report then says why the arms without TLS are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

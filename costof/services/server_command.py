@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from costof.errors import CostofError
 from costof.instruments.commands import process
 
-#: Time limit for the command. It may open a connection to another machine.
+#: Time limit for the command. The command may connect to another machine.
 MAX_SECONDS = 30.0
 
 
@@ -20,7 +20,7 @@ class ServerCommand(ABC):
     """
 
     def __init__(self, command: str) -> None:
-        """Split the command into words without running it. Raises the error that `_invalid` returns if that fails."""
+        """Split the command into words without running it. Raises the error from `_invalid` if that fails."""
         try:
             self._argv = shlex.split(command)
         except ValueError as error:
@@ -30,7 +30,7 @@ class ServerCommand(ABC):
         self.command = command
 
     def _output(self) -> str:
-        """Run the command and return what it printed. Raises the error that `_unread` returns if the command fails."""
+        """Run the command and return what it printed. Raises the error from `_unread` if the command fails."""
         try:
             ended = process.run(self._argv, os.environ, MAX_SECONDS)
         except process.NotStartedError as error:

@@ -10,14 +10,14 @@ from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.services.server_command import ServerCommand, printed
 
-#: All servers together cannot use more cores than this. If they seem to, the printed CPU time has another unit.
+#: All servers together cannot use more cores than this. If the printed CPU time means more, its unit is not seconds.
 MAX_CORES = 1024
 #: The maximum age in seconds of the printed CPU time. A monitoring exporter may print a cached value.
 LAG_SECONDS = 5.0
 #: Wrong units in which a command may print the CPU time, each with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: A typical number of busy cores of a server. If the printed CPU time would mean impossibly many cores, its unit is
-#: wrong. The error message then suggests the unit that gives the number of cores closest to this one.
+#: A typical number of busy cores of a server. If the printed CPU time means impossibly many cores, its unit is not
+#: seconds. The error then suggests the unit with which the number of cores is closest to this one.
 USUAL_CORES = 0.3
 
 #: Known formats of a command's output, which contains other data too. Each has a pattern for the lines with the CPU
@@ -64,9 +64,9 @@ class ServerCpu(ServerCommand):
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Limit the CPU time to what `cores` cores can use. The servers are on this machine, which has so many cores.
+        """Refuse readings of more CPU time than `cores` cores can have used.
 
-        `machine` is the machine's name in errors. Readings above the limit are refused.
+        `cores` is the number of cores of the servers' machine, and `machine` is its name in errors.
         """
         self.is_local = True
         self._max_cores = min(self._max_cores, cores)
@@ -75,9 +75,9 @@ class ServerCpu(ServerCommand):
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` in three cases. The command fails or prints no number. The number is lower than
-        before, because servers have restarted. Or the number has risen by more than all cores can have used since the
-        first reading, because its unit is not seconds.
+        Raises `SERVER_CPU_UNREAD` if the command fails or prints no number, if the number is lower than before (servers
+        have restarted), or if it has risen by more than all cores can have used since the first reading (its unit is
+        not seconds).
         """
         began = time.monotonic()
         output = self._output()
@@ -96,7 +96,7 @@ class ServerCpu(ServerCommand):
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed, although `operations` were done."""
+        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed, although clients did `operations`."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

@@ -9,9 +9,8 @@ from costof.errors import CostofError, ErrorText
 from costof.format import bytes_text
 from costof.services.server_command import ServerCommand, printed
 
-#: No server uses less memory than this. A smaller number cannot be in bytes.
+#: No server uses less memory than this. A smaller number is not in bytes.
 LEAST_BYTES = 200_000
-#: The name in `Memory.methods` for memory that was read with the user's command.
 METHOD = "--server-memory"
 #: The units by their lower-case names, and the number of bytes in each. `kB` means 1,024 bytes, as in the kernel's
 #: files.
@@ -61,7 +60,7 @@ class ServerMemory(ServerCommand):
     def read(self) -> int:
         """Run the command and return the bytes that the servers use.
 
-        Raises `SERVER_MEMORY_UNREAD` if the command fails, prints no number, or prints less than any server uses.
+        Raises `SERVER_MEMORY_UNREAD` if the command fails, prints no number, or prints less than `LEAST_BYTES`.
         """
         output = self._output()
         try:

@@ -1,4 +1,4 @@
-"""The user's own server (the target) as a service: what all server programs and studies have in common."""
+"""The common part of all services for a user's own server (the target)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The server's counters that do not work, each with the number of connections that it missed: it stayed at 0 in
-        #: a slice (measured window) although clients connected.
+        #: The server's counters that do not work, each with the number of clients' connections in the slice (measured
+        #: window) in which it stayed at 0.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -73,7 +73,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # Without TLS, other people on the network could read the log-in.
+        # Anybody on the network could read a log-in without TLS.
         return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:
@@ -104,9 +104,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice (measured window).
 
-        These counters are ignored from now on: perhaps they do not work on this server, or a proxy accepts the
-        connections. If they were used, every slice would be discarded as if its clients had not connected to the
-        server.
+        The run ignores these counters from now on: they may not work on this server, or a proxy may accept the
+        connections. With them, every slice would be discarded as if its clients had not connected to the server.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

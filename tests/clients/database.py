@@ -15,10 +15,7 @@ SUMMARY = (
 
 
 def round_trip(connection: Any, owner: str, **cursor_settings: Any) -> list[str]:
-    """Return the lines that the client prints, in the form that `facts.check` expects.
-
-    `cursor_settings` are the arguments of `connection.cursor`.
-    """
+    """Return the lines that `facts.check` expects. `cursor_settings` are the arguments of `connection.cursor`."""
     return _Trip(connection, owner, cursor_settings).lines
 
 
@@ -27,7 +24,7 @@ class _Trip:
         self.lines: list[str] = []
         self._connection = connection
         self._owner = owner
-        # Each statement needs its own cursor, because a cursor for prepared statements keeps its first statement.
+        # Each statement needs its own cursor, because a cursor for prepared statements is tied to its first statement.
         self._cursor = lambda: connection.cursor(**cursor_settings)
         connection.ping()
         self._columns()
@@ -50,7 +47,7 @@ class _Trip:
         self.lines.append(f"{subject}: {', '.join(map(shown, values))}")
 
     def _columns(self) -> None:
-        # `_ask` would prepare the statement. Not every server can prepare SHOW COLUMNS, and applications send it as
+        # `_ask` would prepare the statement. Not every server can prepare SHOW COLUMNS, which applications send as
         # text.
         with self._connection.cursor() as cursor:
             cursor.execute("SHOW COLUMNS FROM cities")

@@ -33,14 +33,13 @@ def name_of(owner: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as clients print it: text, or a ciphertext (bytes) in hexadecimal."""
     return (
         HEX + bytes(value).hex() if isinstance(value, (bytes, bytearray)) else "none" if value is None else str(value)
     )
 
 
 def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
-    """Check that a client read all values unchanged. If `sealed`, the protected values must be ciphertexts instead."""
+    """Check that a client read all values unchanged. If `sealed`, the protected values must be ciphertexts."""
     facts = dict(line.split(": ", 1) for line in lines if not line.startswith(("visit: ", "person: ")))
     assert facts == {
         "columns": "id, name, residents",

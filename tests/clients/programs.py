@@ -1,5 +1,4 @@
-"""Clients in other languages than Python. A client is built once for each version of its sources, and kept in the
-user's cache."""
+"""Clients in other languages than Python. Each version of a client is built once and kept in the cache."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ def go() -> list[str]:
 
 
 def go_program(sources: Path, what: str) -> Path:
-    """Build the Go module in `sources` and return the path of its program. `what` is its name in errors. Raises
-    `Absent`."""
+    """Build the Go module in `sources` and return its program, which errors call `what`. Raises `Absent`."""
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
@@ -50,7 +48,7 @@ def java() -> list[str]:
     _need("mvn", "Maven (Debian's package maven)")
     kit = "a Java development kit of version 17 or later (Debian's default-jdk-headless)"
     _need("javac", kit)
-    # The output is, for example, "javac 17.0.15".
+    # The output is "javac 17.0.15" or similar.
     if int(_call(["javac", "-version"], HERE).stdout.split()[1].split(".")[0]) < OLDEST_JAVA:
         raise Absent(f"javac is too old: install {kit}")
     sources = HERE / "java"
@@ -63,7 +61,7 @@ def java() -> list[str]:
         _build(["javac", *options, "-cp", f"{folder / 'libraries'}/*", "-d", str(folder / "classes"), *files], sources)
 
     folder = _cached(sources, build)
-    # These options make the JVM start fast on one core, because it runs only for seconds.
+    # The JVM runs only for seconds, so these options make it start fast on one core.
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     return ["java", *quick, "-cp", f"{folder / 'classes'}:{folder / 'libraries'}/*", "costof.RoundTrip"]
 
@@ -106,11 +104,10 @@ def _artifact(name: str, what: str) -> Path:
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
-    """Run a client, and return its output lines by name of trip.
+    """Run a client, and return its output lines, by the name of the trip.
 
-    A trip is one execution of the statements of `facts`. It is given as a list of fields for the client: the trip's
-    name, then fields such as a URL and a password. The fields are sent to standard input, because other users can read
-    the arguments of a process.
+    A trip is one execution of the statements of `facts`. Its fields are its name, then others such as a URL and a
+    password. The client reads the fields from standard input, because other users can read the arguments of a process.
     """
     lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(
@@ -133,7 +130,7 @@ def _fetch(what: str, argv: Sequence[str], folder: Path) -> None:
     """Run a command that downloads something. Raises `Absent` if that fails, because a missing network is no bug."""
     done = _call(argv, folder)
     if done.returncode != 0:
-        # Maven may write only colour codes to one of the two streams, so lines without words are skipped.
+        # Maven may write only colour codes to one of the two streams, so skip lines without words.
         words = (line for line in (done.stderr + done.stdout).splitlines() if line.count(" "))
         raise Absent(f"{what} cannot be had: {next(words, argv[0])}")
 
@@ -148,7 +145,7 @@ def _call(argv: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]
 
 
 def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
-    """Return a folder in the cache that `build` fills. It is filled again only if a file in `sources` has changed."""
+    """Return a folder in the cache that `build` fills. If a file in `sources` changes, it is filled again."""
     digest = hashlib.sha256()
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
@@ -156,7 +153,7 @@ def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
 
 
 def _kept(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder `name` in the user's cache. If it does not exist, it is created and filled by `build`."""
+    """Return the folder `name` in the user's cache. If the folder does not exist, `build` fills a new one."""
     cache = user_cache_path("costof") / "test-clients"
     final = cache / name
     if not final.exists():
@@ -164,7 +161,7 @@ def _kept(name: str, build: Callable[[Path], None]) -> Path:
         folder = Path(tempfile.mkdtemp(dir=cache))
         try:
             build(folder)
-            # Renaming makes the complete folder appear at once. Another process may have built it in the meantime.
+            # Renaming makes the complete folder appear at once, unless another process was faster.
             if not final.exists():
                 folder.rename(final)
         finally:

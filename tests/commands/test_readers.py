@@ -20,13 +20,12 @@ from costof.instruments.commands.readers import Report, UnreadableError, last_js
 OUTPUTS = Path(__file__).parent / "outputs"
 EXPECTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "figures.toml").read_text())
 FIGURES = {name: each["figures"] for name, each in EXPECTED.items() if "figures" in each}
-#: For each output: how many operations were tried and how many failed. None if the program does not print the number.
+#: For each output: how many operations were tried and how many failed; None if the program prints no number.
 COUNTS = {name: (*each["counts"], None)[:2] for name, each in EXPECTED.items() if "counts" in each}
 #: For each output without figures: the expected reason for refusing it.
 UNREADABLE = {name: each["refused"] for name, each in EXPECTED.items() if "refused" in each}
 
 UNITS = {"ms", "us", "per_second", "percent", "bytes", "errors", "MB/s", "MiB/s"}
-#: Invalid texts that a program may print instead of a number.
 ODD = [
     "",
     "-",
@@ -39,7 +38,7 @@ ODD = [
     "0",
     "-1",
     "1.2.3",
-    # The first is too large for a float; the second has more digits than Python converts to an integer.
+    # The first text is too large for a float; the second has more digits than Python converts to an integer.
     "9" * 400,
     "9" * 5000,
     "[]",
@@ -57,13 +56,13 @@ WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE
 def reader_of(output: str) -> str:
     """Return the name of the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt'.
 
-    It is the longest reader's name with which the file's name begins.
+    The file's name begins with this name, which is the longest possible one.
     """
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 
 
 def check(name: str, output: str) -> None:
-    """Assert that a reader either refuses an output or returns only figures that it declares, with finite values."""
+    """Assert that a reader refuses an output or returns only declared figures with finite values."""
     each, report, refused = reader(name), Report({}), ""
     try:
         report = each.read(output)
@@ -83,7 +82,6 @@ def check(name: str, output: str) -> None:
 
 
 def read(output: str) -> Report:
-    """Read a file in `outputs/` with its reader."""
     return reader(reader_of(output)).read(WRITTEN[output])
 
 
@@ -114,7 +112,7 @@ def test_unrelated_lines_and_windows_line_endings_do_not_change_the_figures(outp
 def test_only_the_last_complete_report_in_an_output_is_read(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
-    # The report of older redis-benchmark has no header, so after another report it is not recognised as a new one.
+    # Without a header, the report of an older redis-benchmark is not recognised as a new one after another report.
     last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
@@ -187,7 +185,7 @@ def test_output_with_only_invalid_numbers_is_refused_or_gives_finite_figures(nam
         check(name, re.sub(r"\d+(\.\d+)?", lambda _, odd=odd: odd, WRITTEN[output]))
 
 
-#: A line of ab's report: the failed requests by cause. The cases set `Receive` to 0 or to the same count as `Length`.
+#: A line of ab's report: failed requests by cause. Cases set `Receive` to 0 or to the count of `Length`.
 AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
 #: Each case has a real output, replacements in its text, and the expected numbers of tried and failed operations. The
 #: replacements make at least half of the operations fail.
@@ -212,8 +210,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # If a client of pgbench stops at an error, its remaining transactions count as failed. Skipped transactions were
-    # not tried.
+    # If a client of pgbench stops at an error, its remaining transactions count as failed. Skipped ones do not count.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),
@@ -243,7 +240,7 @@ def test_every_reader_that_counts_failures_has_an_example_with_failures() -> Non
 
 
 def changed(output: str, *changes: Callable[[Any], object]) -> Report:
-    """Apply `changes` to a load generator's JSON output, and return what its reader reads from the changed output."""
+    """Apply `changes` to a load generator's JSON output, and return the report that the reader finds in it."""
     document = json.loads(WRITTEN[output])
     for change in changes:
         change(document)
@@ -279,7 +276,7 @@ def test_k6_summary_is_read_without_averages_and_k6_event_stream_is_refused() ->
 def test_mean_that_memtier_rounds_to_whole_ms_is_computed_from_all_commands() -> None:
     assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
     assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
-    # If two commands have one name, a JSON parser keeps only the last, so their rates do not add up to the total.
+    # Of two commands with one name, a JSON parser keeps only the last, so the rates do not add up to the total.
     alike = changed("memtier-commands.json", lambda document: document["ALL STATS"]["Sets"].update({"Ops/sec": 10}))
     assert "latency_ms" not in alike.figures
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}

@@ -87,7 +87,7 @@ def test_measurement_starts_at_its_scheduled_time_and_returns_no_secret(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of-a-file\n")
-    # Variables that are named like passwords have secret values. PWD is not such a name.
+    # Variables whose names suggest passwords have secret values. The name PWD does not.
     for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
         monkeypatch.setenv(name, value)
     command = f'echo "rate: 300 p99: 7 $PASSWORD $OF_FILE of-mysql of-some {tmp_path}"'
@@ -178,7 +178,6 @@ def test_measured_command_is_ended_when_the_ray_actor_of_its_host_ends(host: Hos
     command = Path("/proc", started.read_text().strip())
     assert command.exists()
     assert process.pid not in parents().values(), "Ray kills the children of an actor that ends"
-    # Simulate the end of the actor's process, which closes this pipe.
     process.stdin.close()
     process.stdin = None
     eventually("the end of the command", lambda: not command.exists())
@@ -188,7 +187,6 @@ def test_host_reports_its_version_of_costof_or_that_it_has_none(
     host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert host.facts()["costof"] == __version__
-    # Simulate a host without costof: its Python finds no modules of this repository.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     bare = tmp_path / "python"

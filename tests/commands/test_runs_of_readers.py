@@ -37,8 +37,8 @@ GOOD = {
 }
 #: Readers that refuse an output without its key figures. The run of the program then counts as failed.
 REFUSED = {"hey", "oha"}
-#: Readers used in whole runs, one of each kind. Those of wrk (text) and k6 (JSON) count failures. That of hey refuses a
-#: report without its headline figure. BenchBase counts no failures, but reports whether the whole run failed.
+#: Readers used in whole runs, one of each kind: wrk (text) and k6 (JSON) count failures, hey refuses a report without
+#: its headline figure, BenchBase reports only a failure of the whole run.
 RUN = ("wrk", "k6", "hey", "benchbase")
 
 
@@ -92,8 +92,7 @@ def as_it_is(name: str, text: str) -> str:
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
     """Run a study with the arms `before` and `after`, whose commands print prepared outputs.
 
-    The study has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change the
-    outputs.
+    The study has a workload and a limit for each reader in `RUN`. The arms' functions change the outputs.
     """
     limits, workloads = [], []
     for name in RUN:

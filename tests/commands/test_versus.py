@@ -27,7 +27,6 @@ def made(*commands: str, **changes: Any) -> list[Benchmark]:
 
 
 def programs(*commands: str, **changes: Any) -> list[str]:
-    """Return the command lines that a dry run of `costof versus` prints."""
     comparison = Comparison(commands, **changes)
     study = read_study("versus", study_content(comparison, benchmarks(comparison)))
     return Commands(resolve(study, Options(profile="quick"))).commands()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 SERVICE = "service-mtls"
 #: The labs that `make test` kills: one with network links and tunnels, and one with CPU limits. Two are enough, because
-#: all labs use the same process to remove what they leave.
+#: the same process cleans up after all labs.
 QUICK = ("mysql", "http")
 
 

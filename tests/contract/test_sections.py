@@ -55,7 +55,7 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 
 @pytest.fixture
 def unusual_results(tmp_path: Path) -> list[Result]:
-    """Return results whose reports have sections that no ordinary run has, such as those on memory or carry-over."""
+    """Return results whose reports have sections that no ordinary run has, such as "memory" or "carry-over"."""
     plan = plan_of("mongodb-tls", limits=[("query on open connection", "+10%")])
     noisy = fake_run(tmp_path / "noisy", plan.model_copy(update={"memory": CONNECTIONS}), Truth(), noise=Noise(0.1))
     for record in memory_steps("plain", 4_000) + memory_steps("tls", 20_000):

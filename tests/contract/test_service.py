@@ -18,8 +18,8 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that these tests measure only in `make test-all`. Other test files measure targets and the lab of poolers.
-#: The firewall, with all its rules, takes long to start, and the tables of TPC-C take long to load.
+#: Services that these tests measure only in `make test-all`. Other test files measure targets and the poolers' lab. The
+#: firewall, with all its rules, takes long to start, and the tables of TPC-C take long to load.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
     *("encryption-lab", "firewall-lab", "pooling-lab"),
@@ -51,8 +51,7 @@ def test_client_settings_of_two_arms_differ_only_where_their_factor_levels_requi
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], may_differ) == common(ends[2], may_differ)
-    # All other arms are compared too. They may have other addresses, because their clients connect to a tunnel in front
-    # of the server.
+    # Other arms may have other addresses, because their clients connect to a tunnel in front of the server.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*may_differ, "addresses")) == common(ends[0], (*may_differ, "addresses"))
@@ -85,7 +84,7 @@ def test_secrets_of_client_settings_are_shown_only_in_messages_to_measuring_proc
 
 def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
-    # A user's own balancer need not have a version here: it is known only if the balancer's responses name it.
+    # The version of a user's own balancer is known only if its responses name the version.
     assert described.versions or described.facts
     assert described.topology
     assert running.service.writes()
@@ -129,12 +128,12 @@ def test_every_arm_performs_operations_that_the_servers_count(
         assert change.connections >= opened
         if change.tls_connections is None:
             # The server does not count TLS connections. It has separate addresses for TLS and for plaintext, and the
-            # evidence names the one that the client used.
+            # evidence names the address that the client used.
             address = answer.evidence.get("server_side")
             assert address == engines.server(arm) if address else arm.levels.get("balancer", "nginx") == "nginx"
         elif arm.settings.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
-            # If TLS ends at the origin and not at the balancer, the origin counts the TLS connections.
+            # The origin counts the TLS connections if TLS ends there.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else running.kind.counted_as
             assert change.tls_connections[counted_as] >= opened
 

@@ -109,8 +109,7 @@ def test_timeout_error_of_the_engine_names_the_unanswered_step_in_every_protocol
         assert arm.error is not None
         assert f"127.0.0.1:{ports[name.split()[0], 'silent']}: " in arm.error.detail
         if name == "redis tls":
-            # A Redis port without TLS also stays silent during a TLS handshake, so a silent server is reported as
-            # refusing TLS.
+            # A Redis port without TLS stays silent too, so a silent server is reported as refusing TLS.
             assert arm.error.error_class == "tls_refused"
         else:
             assert arm.error.error_class == "timeout"
@@ -130,5 +129,5 @@ def test_driver_times_out_on_a_silent_server(ports: dict[tuple[str, str], int], 
     arm = Arm(name="plain", service=service_settings(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))
     arms = ready_arms(application(driver, {}), Plan(operation_timeout_ms=1000, arms=[arm], workloads=[]))
     assert arms["plain"].error is not None
-    # pymongo may time out while it selects a server, before it waits for an answer. The class is then `no_member`.
+    # If pymongo times out while it selects a server, the error class is `no_member`.
     assert arms["plain"].error.error_class in ("timeout", "no_member")

@@ -51,7 +51,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
     """Load the records of a run. Yield the service, the place of the records, and the engines.
 
-    The place is what the run created on the server: the name of a database or schema, or a prefix of keys.
+    The place is the name of a database or schema, or a prefix of keys, that the run created on the server.
     """
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service, server.workloads) as engines:
@@ -60,7 +60,7 @@ def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[
 
 
 def measure(server: UsersServer, access: Access | None = None) -> str:
-    """Make a small run, and return the place of its records, which is a database, a schema or a prefix of keys."""
+    """Make a small run, and return the place of its records: a database, a schema or a prefix of keys."""
     before = server.places()
     with loaded(server, access) as (_, place, engines):
         assert server.places() - before <= {place}
@@ -205,7 +205,7 @@ def test_costof_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
-    # costof gives a run folder such a name if the user chooses none.
+    # By default, costof names a run folder in this way.
     run, study = tmp_path / "20261123-101112-study", small_study(server.study, tmp_path)
     with costof_running(run, temporary, *options(server, study), "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
@@ -217,7 +217,7 @@ def test_costof_clean_removes_data_of_killed_runs_and_keeps_data_of_live_runs(
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert made in server.places()
-        # The run's lock is held until the server notices that the connection has ended, which takes a while.
+        # The server holds the run's lock until it notices, after a while, that the connection has ended.
         eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
     assert "nothing was removed; add --yes" in clean(server, tmp_path).out
     assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out

@@ -21,7 +21,6 @@ class Canaries:
             self._forms |= dict(_forms_of_number(number))
 
     def found(self, data: bytes) -> list[str]:
-        """Return a description of each protected value found in the data."""
         return [f"{kind} {form!r}" for form, kind in self._forms.items() if form in data]
 
 
@@ -42,7 +41,7 @@ def _forms_of_text(text: bytes) -> Iterator[tuple[bytes, str]]:
         for width, encoding in ((2, "utf-16-le"), (2, "utf-16-be"), (4, "utf-32-le"), (4, "utf-32-be")):
             yield piece.decode().encode(encoding), f"a piece in UTF-{8 * width}"
         for phase in range(3):
-            # The first and last base64 characters also depend on the bytes around the value, so they are cut off.
+            # The first and last base64 characters are cut off, since they also depend on the bytes around the value.
             whole = base64.b64encode(b"\0" * phase + piece)
             yield whole[(phase * 8 + 5) // 6 : (phase + PIECE) * 8 // 6], "a piece in base64"
 

@@ -93,8 +93,6 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway in front of a server. Tests connect to the gateway as one of its accounts."""
-
     server: MariadbServer
     process: GatewayProcess
     rules_file: Path
@@ -121,7 +119,6 @@ class Shop:
         write_rules(self.rules_file, rules, self.server)
 
     def reload(self, rules: str) -> str | None:
-        """Write new rules and load them. If the gateway refuses them and keeps the old rules, return its error."""
         self.write(rules)
         return self.process.reload()[self.address]
 
@@ -130,7 +127,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    """Write rules to the file. If the section [check] or approved statements are missing, add the usual ones."""
+    """Write rules to the file. If the section [check] or approved statements are missing, add the usual entries."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
     write_private(rules_file, (rules + check + statements).encode())
@@ -156,7 +153,7 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 def gateway_before(
     lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any
 ) -> Iterator[Shop]:
-    """Start another gateway in front of the server with these rules, and stop it at the end."""
+    """Start another gateway with these rules in front of the server, and stop it at the end."""
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, rules, server)
     with GatewayProcess() as process:
@@ -187,7 +184,6 @@ def attacks() -> list[bytes]:
 
 
 def shows(data: bytes) -> bool:
-    """Return whether the data contains a protected value of the shop."""
     return any(word in data for word in (b"Abercrombie", b"Secret"))
 
 

@@ -54,13 +54,12 @@ def slices_measured(run: Path) -> int:
 
 
 def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> None:
-    """Wait until the run has measured `count` slices. Fail with its output if it ends before."""
+    """Wait until the run has measured `count` slices. Fail with its output if the run ends before."""
     eventually("measuring", lambda: slices_measured(run) >= count or process.poll() is not None)
     assert slices_measured(run) >= count, process.communicate()
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
-    """Return pid and command line of processes whose command line contains the folder, such as a lab's servers."""
     processes = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -82,7 +81,7 @@ def _words(pid: int) -> list[str]:
 
 
 def alive(pids: Iterable[int]) -> list[int]:
-    """Return the pids of processes that still run. Zombies are left out: they have no command line."""
+    """Return the pids of processes that still run. Zombies, which have no command line, are left out."""
     return [pid for pid in pids if _words(pid) not in ([], [""])]
 
 

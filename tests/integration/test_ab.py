@@ -1,4 +1,4 @@
-"""`costof ab` against a test server: its counts agree with the server's and with those of ApacheBench."""
+"""`costof ab` against a test server: its counts agree with the server's and with ApacheBench's."""
 
 from __future__ import annotations
 
@@ -59,11 +59,10 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, handler)
-        #: Path and headers of each received request.
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect during a handshake, as they do in tests where they reject the certificate."""
+        """Ignore clients that disconnect during a handshake because they reject the certificate."""
 
 
 @dataclass
@@ -158,7 +157,7 @@ def test_report_of_costof_ab_has_the_layout_and_counts_of_apachebench(site: Site
     arguments = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *arguments], capture_output=True, text=True, check=True).stdout
     ours = ab(*arguments).out
-    # ab sends HTTP/1.0 requests, `costof ab` HTTP/1.1. The server's responses have the same bytes, so the counts agree.
+    # ab sends HTTP/1.0 requests, `costof ab` HTTP/1.1. The counts agree, as the server's responses are the same.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
     # The server waits WAIT_MS before it responds, so neither report may show a shorter time.
     assert total_mean_ms(ours) >= WAIT_MS
@@ -200,8 +199,8 @@ def test_option_t_ends_the_run_after_the_given_time(site: Site) -> None:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # If the machine pauses, the time may end before the first response, or with requests that are still in flight.
-        # Then `eventually` repeats the run.
+        # If the machine pauses, the time may end before the first response or while requests are in flight. Then
+        # `eventually` repeats the run.
         return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

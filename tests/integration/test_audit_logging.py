@@ -99,7 +99,6 @@ def audited(program: str, *settings: str) -> Iterator[Audited]:
 
 
 def entries(judgement: Judgement) -> float:
-    """Return the number of audit log entries for each operation."""
     assert judgement.mismatch is None
     return judgement.figures["audit_entries"]
 
@@ -186,10 +185,7 @@ def test_full_disk_of_an_audit_log_is_reported_and_does_not_stop_the_server(tmp_
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure slices until the disk is full and a slice is discarded because the log lacks entries.
-
-    No operation may fail before.
-    """
+    """Measure until the disk is full and a slice is discarded for missing entries. No operation may fail before."""
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch
         if mismatch is not None:

@@ -30,7 +30,6 @@ from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
-#: For each study that load generators can measure: the settings of a small run.
 SETTINGS = {
     "http-firewall": ("firewall=off,on", "request=no-body,json-1kb"),
     "http-tls-termination": ("termination=none,balancer", "keep_alive=1"),
@@ -48,11 +47,10 @@ SETTINGS = {
     "service-mtls": ("path=direct,pair-mtls", "program=haproxy", "distance=lan"),
 }
 CASES = [(study, name) for study in study_names() for name in load_study(study).clients]
-#: The cases that `make test` runs: a study and a load generator.
 QUICK = {("mysql-transport", "sysbench"), ("redis-durability", "redis-benchmark")}
-#: How long a load generator runs for a slice. Some programs accept only whole seconds.
+#: The duration of a load generator's slice. Some programs accept only whole seconds.
 SECONDS = 1.0
-#: Slices of this study are longer, since each opens 200 TLS connections, which takes a while on a busy machine.
+#: Slices of this study are longer, because they open 200 TLS connections, which takes a while on a busy machine.
 LONGER = {"http-tls-termination": 4.0}
 #: Two rates agree if neither is ten times the other. Programs differ, but an error of units would be larger.
 MAGNITUDE = 10.0
@@ -112,7 +110,7 @@ def test_rate_measured_by_a_load_generator_is_within_a_factor_of_ten_of_the_engi
                 )
                 assert (of_client.mismatch, of_engine.mismatch) == (None, None)
                 if of_client.answer.errors:
-                    # It can happen on a busy machine that no request is answered within the slice. Then measure again.
+                    # On a busy machine the slice may end before the first answer. Then measure again.
                     return False
                 if of_client.server_tls is not None:
                     assert bool(sum(of_client.server_tls.values())) == arm.settings.speaks_tls

@@ -46,8 +46,6 @@ def values(result: Result, arm: str) -> tuple[str, str]:
 
 
 class Finished:
-    """A finished run on the lab, with the secrets that it used."""
-
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,100", "algorithm=aes-128-gcm,sm4-cbc")
         self.ledger = Ledger.create(self.plan, folder)
@@ -104,7 +102,7 @@ def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finishe
         assert means["wire.transactions_per_second", arm.name] > 0
         idle = means["cpu.gateway", arm.name] < 0.1 * means["cpu.gateway", "0"]
         assert idle == Rules.from_arm(arm).direct
-    # Ciphertexts are longer, but only on the client's side of the gateway.
+    # Only the client receives ciphertexts, which are longer than plaintext.
     assert means["wire.bytes", "100-aes-128-gcm"] > 1.2 * means["wire.bytes", "0"]
 
 

@@ -66,7 +66,7 @@ def test_role_of_an_account_determines_whether_it_gets_plaintext_or_ciphertext(l
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
     assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).mismatch is None
-    # Log in to the measured account with an ordinary client. In the handshake it does not say that it can decrypt.
+    # An ordinary client does not announce in the handshake that it can decrypt.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
 

@@ -126,7 +126,7 @@ def test_measurements_without_matching_evidence_are_discarded_and_reported(tmp_p
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (evidence,) = (each for each in arm.evidence if each.view == "command")
     # The command of `verify` runs once at first, then before and after each slice. Its first 11 outputs match, so five
-    # slices pass. The first of them is a warm-up and does not count. The outputs of the last two slices do not match.
+    # slices pass. The first slice is a warm-up and does not count. The outputs of the last two slices do not match.
     assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -147,7 +147,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    # Check only the last line, because on a busy machine a warning comes before the error.
+    # On a busy machine a warning comes before the error, so check only the last line.
     assert (ended.status, ended.error_lines[-1]) == (1, f"costof: no arm can run: {message}")
     assert not (tmp_path / "runs").exists()
 
@@ -287,7 +287,7 @@ def test_report_omits_differences_if_the_budget_is_too_small_for_verdicts(tmp_pa
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
-#: A shell line that waits until its child runs `sleep`. A child that was started by `setsid` has a new session by then.
+#: A shell line that waits until its child runs `sleep`. A child of `setsid` has a new session by then.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 

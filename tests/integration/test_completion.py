@@ -35,7 +35,7 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
         os.close(shells)
         os.write(terminal, "".join(f"{line}\r" for line in lines).encode())
         shown = b""
-        # Reading fails once no process has the terminal open.
+        # Reading fails as soon as no process has the terminal open.
         with suppress(OSError):
             while chunk := os.read(terminal, 65536):
                 shown += chunk

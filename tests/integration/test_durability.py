@@ -1,4 +1,4 @@
-"""Servers that flush each commit to disk, and servers that do not. Their own counters show the difference."""
+"""Servers that flush each commit to disk, and servers that do not. The servers' own counters show the difference."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.programs import eventually
 pytestmark = pytest.mark.servers
 
 YCSB = Workload(name="commit", kind="ycsb", workers=1, ycsb={"phase": "load", "field_length": 10})
-#: For each study: the levels of the control and of the protected arm, the workload, and how many flushes of the disk a
-#: commit of the protected arm takes with one client.
+#: For each study: the levels of the control and of the protected arm, the workload, and the flushes for one commit of
+#: the protected arm with one client.
 STUDIES = {
     "postgres-durability": ("commit=off,on", YCSB, 1.0),
     "mariadb-durability": ("commit=0-0,1-1", YCSB, 2.0),
@@ -30,7 +30,7 @@ COMMITS = 200
 
 
 def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> float:
-    """Measure one slice of one client's commits, and return the server's flushes for each of them."""
+    """Measure one slice of one client's commits, and return the server's flushes per commit."""
     lab.arrange(arm)
     engines.slice(arm, "commit", 1, reconnect=True)
     before = lab.observe(arm)

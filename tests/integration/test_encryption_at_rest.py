@@ -29,7 +29,7 @@ MARIADB, POSTGRES = "mariadb-encryption-at-rest", "postgres-encryption-at-rest"
 
 @contextmanager
 def lab_of(study: str, *settings: str) -> Iterator[tuple[ServerLab, dict[str, PlannedArm]]]:
-    """Start a study's lab with a few rows. Yield it, and its arms by their level of the main factor."""
+    """Start a study's lab with a few rows. Yield the lab, and its arms by their level of the main factor."""
     plan = plan_of(study, "quick", *settings, "records=300")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms, engines.load)
@@ -61,7 +61,7 @@ def test_stored_value_is_readable_in_files_of_mariadb_only_without_encryption() 
         assert "keys.txt" in command_line
         key = (encryption.server.folder / "keys.txt").read_text().strip().removeprefix("1;")
         assert key not in command_line + str(encrypted) + str(lab.describe())
-        # Check that the search detects a leak: act as if the unencrypted control had to encrypt its files.
+        # The search must detect a leak: act as if the unencrypted control had to encrypt its files.
         control.configuration = encryption.configuration
         control._search_for_canary()
         mismatch = control.server.mismatch({}, None)  # type: ignore[arg-type]  # it does not depend on the answer
@@ -78,7 +78,7 @@ def test_each_encryption_setting_of_mariadb_encrypts_only_its_own_kind_of_file()
 
 
 def without_fuse() -> str:
-    """Return why file systems in user space cannot be tested here; '' if they can."""
+    """Return why this machine cannot test file systems in user space; '' if it can."""
     try:
         find_bindfs(), find_gocryptfs()
     except CostofError as error:

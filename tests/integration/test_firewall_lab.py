@@ -65,7 +65,7 @@ def test_measurement_during_which_a_firewall_rule_matched_is_discarded(lab: Fire
 
 def test_arm_fails_if_its_firewall_does_not_block_every_attack_that_it_should(lab: FirewallLab, plan: Plan) -> None:
     limited = arm_of(plan, "on", "json-limit")
-    # These rules inspect only a part of a long body. Now let the arm require that they inspect all of it.
+    # These rules inspect only a part of a long body. Now the arm requires an inspection of the whole body.
     settings = {name: value for name, value in limited.settings.lab.items() if name != "inspects_json_up_to"}
     arm = limited.model_copy(update={"settings": limited.settings.model_copy(update={"lab": settings})})
     lab.collect_evidence(arm, "start")

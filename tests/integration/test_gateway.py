@@ -76,7 +76,7 @@ def test_role_of_an_account_determines_whether_it_reads_plaintext_or_ciphertext(
         assert [row[2:] for row in got] == [row[2:] for row in direct]
         assert [(row[0][0], row[1][0]) for row in got] == [(1, 6)] * len(NAMES), "GCM, and SM4 in CBC"
         assert not shows(repr(got).encode())
-    # The analyst's driver has no key for these values, so it returns them as encrypted bytes.
+    # Without a key for these values, the analyst's driver returns them as encrypted bytes.
     assert {type(row[0]) for row in rows(shop.decrypting(ANALYST), statement)} == {bytes}
 
 
@@ -138,7 +138,7 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
     shop.server.ask(f"SET GLOBAL sql_mode = '{mode}'")
     try:
         with shop.connect() as connection, connection.cursor() as cursor:
-            # Until the first OK, PyMySQL quotes values by the SQL mode in the server's greeting, not by the session's.
+            # Until the first OK, PyMySQL quotes values by the server's SQL mode in the greeting, not by the session's.
             cursor.execute("SET autocommit = 1")
             for text in texts:
                 cursor.execute("SELECT HEX(%s), %s + 0", (text, -7))
@@ -301,7 +301,6 @@ def test_logins_pass_through_the_gateway_unchanged(shop: Shop) -> None:
 
 
 def address_in(ready: str) -> tuple[str, int]:
-    """Return host and port from the line 'gateway ready on HOST:PORT in front of SERVER'."""
     host, port = ready.removeprefix("gateway ready on ").partition(" ")[0].split(":")
     return host, int(port)
 

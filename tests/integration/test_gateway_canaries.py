@@ -40,7 +40,7 @@ OPAQUE, CATALOGUE = "opaque", "catalogue"
 EVERYTHING = "mysql-column-encryption/100.toml"
 ROWS = 3
 LETTERS = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-# Columns of warehouse and district numbers. Their values are small, so that statements find rows with these keys. All
+# Columns of warehouse and district numbers. They have small values, so that statements find rows with these keys. All
 # other columns, even of keys, have canaries.
 SMALL = re.compile("_w_id$|_d_id$|^d_id$|^w_id$|_d_w_id$|_supply_w_id$")
 
@@ -99,7 +99,6 @@ def made_value(kind: str, name: str, row: int, rng: random.Random) -> str:
 
 
 def fill(server: MariadbServer) -> list[str]:
-    """Fill the tables, and return all inserted values as SQL literals."""
     rng, made = random.Random(7), []
     server.ask(f"USE {DATABASE}")
     for table, definitions in tpcc.COLUMNS.items():
@@ -152,7 +151,6 @@ def text_of(statement: str, values: list[str]) -> bytes:
 
 
 def parameters(values: list[str]) -> bytes:
-    """Encode values as string parameters of a prepared statement, in the binary protocol."""
     raw = [value.strip("'").encode() for value in values]
     return (
         bytes((len(raw) + 7) // 8)

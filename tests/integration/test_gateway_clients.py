@@ -36,7 +36,7 @@ SHOP, CATALOGUE = "shop", "catalogue"
 
 @dataclass(frozen=True)
 class Login:
-    """How a client logs in at an address of the gateway. `sealed`: protected columns are encrypted at this address."""
+    """The log-in of a client at an address of the gateway. If `sealed`, protected columns are encrypted there."""
 
     address: str
     password: str = field(repr=False)
@@ -73,11 +73,11 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """Return the learned statements as changed by a reviewer, who allows computed outputs in plaintext."""
+        """Return the learned statements with a reviewer's change: computed outputs may be plaintext."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Check that the gateway rejects a client's statements, and accepts them after it has learned them.
+        """Check that the gateway rejects a client's statements until it has learned them.
 
         The error message advises to let the gateway learn. `trip` runs the client, with two arguments: a log-in, and a
         name that all rows of the client contain.
@@ -107,7 +107,6 @@ class Unlearned:
 
 
 def outcome(work: Callable[[], list[str]]) -> str:
-    """Run a client, and return its output, or the message of its error."""
     try:
         return "\n".join(work())
     except Exception as error:
@@ -239,8 +238,8 @@ JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 def test_statements_of_hibernate_are_rejected_until_approved(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
-        # The application has one entity class for plain columns and one for encrypted columns. The gateway must learn
-        # the statements of both.
+        # The gateway must learn the statements of the application's two entity classes, for plain and for encrypted
+        # columns.
         kinds = ("sealed",) if login.sealed else ("plain", "sealed")
         arguments = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
         return programs.run(programs.java(), arguments)[kinds[0]]

@@ -142,7 +142,7 @@ def client(site: Site) -> Iterator[Client]:
 
 @pytest.fixture
 def hostile_settings(site: Site) -> Iterator[None]:
-    """Give the server settings that change the meaning of statements."""
+    """Change settings of the server on which the meaning of statements depends."""
     modes = "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE,ORACLE,STRICT_TRANS_TABLES"
     before = site.server.ask("SELECT @@GLOBAL.sql_mode")[0][0]
     site.server.ask(f"SET GLOBAL sql_mode = '{modes}'")
@@ -169,7 +169,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
-            # `hostile_settings` has set the sql_mode ORACLE on the server. Only NO_AUTO_CREATE_USER is left of it.
+            # `hostile_settings` has set the sql_mode ORACLE on the server. Of that, only NO_AUTO_CREATE_USER is left.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
             # Without ANSI_QUOTES the double-quoted text is a string, not a column name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]
@@ -198,7 +198,7 @@ def test_logins_with_an_unsupported_character_set_or_wrong_credentials_are_rejec
     for name in (b"x" * 33, f"'{SHOP}'".encode(), "m\U0001f600ller".encode(), b"sh\xfcp"):
         code, words = site.refusal(name)
         assert (code, "which account" in words) == (1045, True)
-    # For an unknown account the server picks an authentication plugin, on which the error code depends.
+    # The error code depends on the authentication plugin that the server picks for an unknown account.
     assert site.refusal("nobody")[0] in (1045, 1698)
     with Client(site.address, SHOP.encode(), "wrong") as wrong:
         assert wrong.refusal == (1045, "Access denied for this account")
@@ -252,7 +252,7 @@ def test_gateway_enforces_its_configured_limits(site: Site) -> None:
         for _ in range(2):
             assert guarded.prepare(b"SELECT 1").error is None
         assert refused(guarded.prepare(b"SELECT 1"), "2 prepared statements")
-        # SEND_LONG_DATA has no answer, so its error is reported in the answer to the next command.
+        # SEND_LONG_DATA has no answer, so the answer to the next command reports the error.
         number = other.prepare(b"UPDATE people SET city = ? WHERE id = 0").statement
         assert number is not None
         for _ in range(2):

@@ -29,7 +29,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def origin(authority: Authority) -> Iterator[list[str]]:
-    """Start the origin server. Yield its two listeners as 'address:port': plain, then TLS."""
+    """Start the origin server. Yield the 'address:port' of two listeners: plain, then TLS."""
     certificate = authority.issue("origin", "rsa-2048", [ADDRESS])
     with OriginProcess() as process:
         yield process.begin(
@@ -60,8 +60,8 @@ def test_ten_thousand_connections_need_little_memory(origin: list[str], authorit
     with engine() as instrument:
         begin(instrument, target_arm, MANY)
         opened = 0
-        # Measure until every worker has connected. A worker connects when it makes its first request, and fast workers
-        # may make all requests of a slice.
+        # Measure until every worker has connected. Workers connect at their first request, and fast workers may make
+        # all requests of a slice.
         while opened < MANY:
             answer = instrument.slice(1, "arm", "request", 2 * MANY, HANGS_SECONDS)
             assert answer.errors == []
@@ -78,5 +78,5 @@ def test_all_workers_resume_one_tls_session(origin: list[str], authority: Author
         answers = [instrument.slice(number, "arm", "request", 500, HANGS_SECONDS) for number in (1, 2)]
     for answer in answers:
         assert answer.errors == []
-        # Even the first handshake is resumed: its ticket is from the request with which the engine verified the arm.
+        # Even the first handshake is resumed, with a ticket from the engine's verification of the arm.
         assert answer.evidence["resumed"] == answer.evidence["handshakes"] == 500

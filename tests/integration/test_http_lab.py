@@ -166,8 +166,7 @@ def test_balancer_keeps_its_connections_to_the_origin_open(
     before = lab._origin_counters(Route.from_arm(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last request closes the connection between client and balancer, but not the one between balancer and
-            # origin.
+            # The last request closes the client's connection to the balancer, but not the balancer's to the origin.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._origin_counters(Route.from_arm(arm))
     assert before is not None
@@ -195,7 +194,7 @@ def test_resumed_tls_sessions_are_counted_separately_from_full_handshakes(
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # Send a request: its response shows that the server has finished the handshake and counted it.
+            # The response to a request shows that the server has finished and counted the handshake.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     increase = counted(lab, arm).since(before)

@@ -19,7 +19,7 @@ from tests.support.terminal import COLOUR, Terminal, terminal
 from .conftest import COSTOF
 
 TITLE = "What does TLS cost a MongoDB client?"
-#: The arguments of a run that is far too long to end before the test ends it.
+#: The arguments of a run that is far longer than the test.
 ENDLESS = ("versus", "--rounds", "1000", "--seconds", "0.05", "sleep 0.001", "sleep 0.002")
 
 
@@ -32,7 +32,6 @@ class Replayed:
         self._rounds = 0
 
     def rounds(self, count: int) -> str:
-        """Replay rounds, and return the screen after the last one."""
         self.say("round", count)
         self._rounds += count
         return self.window.wait_for(f"round {self._rounds} ")

@@ -35,7 +35,7 @@ def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVers
     context = ssl.create_default_context(cafile=server._authority.ca_file)
     context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
     with warnings.catch_warnings():
-        # Python warns that TLS 1.0 and 1.1 are deprecated.
+        # TLS 1.0 and 1.1 are deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version or ssl.TLSVersion.TLSv1_2
         if version:

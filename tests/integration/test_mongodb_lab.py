@@ -42,7 +42,7 @@ def test_near_and_far_clients_reach_the_addresses_that_replica_set_members_annou
         lab.prepare(plan.arms[:1], engines.load)
         there = next(lab.prefix(arm) for arm in plan.arms if is_far(plan, arm))
         for arm in plan.arms:
-            # Connect with pymongo: unlike the engine, it connects to the addresses that the members announce.
+            # Connect with pymongo, because only pymongo connects to the addresses that the members announce.
             before = packets_come_to(there)
             quickest_ms = quickest_by_driver_ms(plan, lab, arm)
             # Each connection brings at least three packets. A few late packets of closed connections may be added.
@@ -55,7 +55,7 @@ def is_far(plan: Plan, arm: PlannedArm) -> bool:
 
 
 def packets_come_to(host: list[str]) -> int:
-    """Return how many packets a host has received on all links. `host`: the command prefix that runs programs there."""
+    """Return the number of packets received by a host on all links. `host` is the command prefix for programs on it."""
     output = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
     links = [line.partition(":") for line in output.splitlines()[2:]]
     return sum(int(counts.split()[1]) for name, _, counts in links if name.strip() != "lo")

@@ -16,7 +16,6 @@ from tests.support.engines import Engines
 
 pytestmark = pytest.mark.servers
 
-#: The name of an arm whose tunnel cannot start.
 FAILING = "failing"
 EVERY_TRANSPORT = "transport=" + ",".join(load_study("mysql-transport").factors["transport"].levels)
 
@@ -67,7 +66,7 @@ def test_connections_of_every_arm_use_its_tls_settings_or_its_ssh_tunnel(
         assert evidence["protocol"] == ("TLSv1.3" if suite == "modern" else "TLSv1.2")
         assert evidence["cipher"] == ("TLS_AES_256_GCM_SHA384" if suite == "modern" else suite.upper())
         combinations.add((suite, arm.levels["key"]))
-    # The modern suite works with all three keys; each of the two old suites only with the two RSA keys.
+    # The modern suite works with all three keys, and each of the two old suites with the two RSA keys.
     assert len(combinations) == 3 + 2 * 2
     assert len(tunnels) == 4
 

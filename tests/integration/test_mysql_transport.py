@@ -38,10 +38,7 @@ def carried_out(planned: Plan, folder: Path) -> Ledger:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest time in ms of an arm's operations in these runs.
-
-    For the workload `connect`, return the shortest time of a new connection.
-    """
+    """Return the shortest time in ms of an arm's operations (for `connect`, of a new connection) in these runs."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
@@ -55,7 +52,7 @@ def test_connection_at_a_distance_takes_as_long_as_its_round_trips(tmp_path: Pat
     """
     finished = carried_out(far_plan(rounds="2"), tmp_path / "run")
     trips = {v.arm: v.round_trips for v in analyse(finished).values if v.metric == "wire.connect"}
-    # Round trips over the far link. A tunnel accepts TCP at the client's end, so its handshake crosses no link.
+    # Round trips over the far link. A tunnel accepts TCP at the client's end, so the TCP handshake crosses no link.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
     assert (trips["plain@20"], trips["tls@20"]) == (crossing["plain@20"], crossing["tls@20"])
     for arm, expected in crossing.items():
@@ -101,7 +98,7 @@ def test_five_workers_connect_over_a_far_link_as_fast_as_one_worker(tmp_path: Pa
     def carry_out_again(workers: int) -> None:
         plan = resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds="2"))
         far = plan.slices["connect@far"].model_copy(update={"operations": 8 * workers, "workers": workers})
-        # Only connections are compared here, so each worker makes just one query, to keep the run short.
+        # Only connections are compared here, so one query per worker keeps the run short.
         queries = {
             f"query_{n}@far": plan.slices[f"query_{n}@far"].model_copy(update={"operations": n}) for n in (1, 8, 32)
         }

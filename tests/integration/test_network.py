@@ -31,14 +31,14 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# From asm-generic/socket.h. This option may exceed net.core.rmem_max, so that the buffer holds all packets of a test.
+# From asm-generic/socket.h. The option can exceed net.core.rmem_max, so that the buffer holds all packets of a test.
 SO_RCVBUFFORCE = 33
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for packets before they count as lost: the machine may be paused."""
+    """Wait longer before packets count as lost, because the machine may be paused."""
     monkeypatch.setattr(round_trips, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
@@ -98,8 +98,8 @@ def test_link_loses_the_requested_share_of_packets(network: Network) -> None:
 def test_link_has_the_requested_bandwidth(network: Network) -> None:
     def is_near_its_bandwidth() -> bool:
         times: list[float] = []
-        # A UDP packet of 1472 bytes has 1500 on the link, and the kernel notes its time of arrival. There are 200
-        # packets, so that a delay of the last one by a busy machine changes the result little.
+        # A UDP packet of 1472 bytes has 1500 on the link, and the kernel notes its time of arrival. With 200 packets, a
+        # delay of the last one by a busy machine changes the result little.
         send_burst(network, network.links["narrow"], count=200, size=1472, times=times)
         mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
         assert mbit < 2 * 1.02
@@ -113,7 +113,7 @@ def send_burst(
 ) -> tuple[list[int], DirectionCounters]:
     """Send numbered UDP packets at once. Return the numbers in order of arrival, and the change of the link's counters.
 
-    Arrival times are appended to `times`.
+    The function appends arrival times to `times`.
     """
     before = network.counters(link).a_to_b
 
@@ -176,8 +176,8 @@ def test_process_with_a_cpu_share_of_20_percent_gets_no_more_cpu_time() -> None:
         eventually("a first share", lambda: cpu(slow) > 0.01)
         start, begun = time.monotonic(), cpu(slow)
         eventually("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
-        # With a CPU share of 0.2, a process needs 0.5 s for 0.1 s of CPU time. It may need one scheduling period less
-        # (at most 0.03 s), and any time more on a busy machine.
+        # With a CPU share of 0.2, a process needs 0.5 s for 0.1 s of CPU time. It may need up to one scheduling period
+        # (0.03 s) less, and on a busy machine any time more.
         assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
 
 

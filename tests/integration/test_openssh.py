@@ -24,7 +24,6 @@ from tests.support.silent import silent_listener
 pytestmark = pytest.mark.servers
 
 PIDFD_GETFD = 438
-#: The beginning of a MySQL server's greeting.
 GREETING = b"\x4a\0\0\0\x0a8.0.36\0"
 
 
@@ -98,7 +97,7 @@ def connections_of(pid: int) -> list[Connection]:
             continue  # The process has closed this descriptor since it was listed.
         if descriptor < 0:
             pytest.skip("this kernel or user may not look at another process' sockets")
-        # Sockets without a peer's port, namely Unix sockets and listening ones, raise an error and are left out.
+        # Unix sockets and listening sockets have no peer with a port; they raise an error and are left out.
         with socket.socket(fileno=descriptor) as end, contextlib.suppress(OSError, IndexError):
             ports = end.getsockname()[1], end.getpeername()[1]
             found.append(Connection(*ports, bool(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))))
@@ -122,7 +121,7 @@ def test_reason_for_a_failed_tunnel_is_reported(lab: TunnelLab) -> None:
         with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
             other.open("ssh-late", CIPHERS[1], 4000)
         other.lab.processes.pop("ssh-late")
-        # Point the other lab's client to this lab's sshd, whose host key it does not know.
+        # Point the other lab's client, which does not know the host key, to this lab's sshd.
         own, other.sshd.address = other.sshd.address, lab.sshd.address
         with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
             other.open("ssh-stranger", CIPHERS[1], 4001)

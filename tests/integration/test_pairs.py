@@ -100,7 +100,6 @@ def test_sidecars_log_no_requests_during_measurements(lab: Lab) -> None:
 
 
 def written(lab: Lab) -> int:
-    """Return the number of lines that all Envoys have written about connections and requests."""
     logs = lab.service._lab.folder.glob("envoy-*/access.log")
     return sum(len([json.loads(line) for line in log.read_text().splitlines()]) for log in logs)
 

@@ -63,8 +63,8 @@ def pools() -> Iterator[Pools]:
     with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
         lab.prepare(plan.arms[:1], engines.load)
         pools = Pools(plan, lab, engines)
-        # In the workload `storm` all clients log in at once. They wait for each other longer than PostgreSQL's default
-        # timeout allows.
+        # In the workload `storm` all clients log in at once, and wait for each other longer than PostgreSQL's default
+        # timeout.
         pools.server.ask("ALTER SYSTEM SET authentication_timeout = '10min'")
         pools.server.ask("SELECT pg_reload_conf()")
         eventually("the reload", lambda: pools.server.ask("SHOW authentication_timeout") == [("10min",)])
@@ -78,8 +78,7 @@ def test_pooler_uses_tls_on_the_sides_that_the_arm_requires(pools: Pools) -> Non
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = ArmPoolSettings.from_arm(arm)
-        # The `server_side` of the evidence is the process id that a PostgreSQL server tells at log-in. A pool hides the
-        # id.
+        # The evidence `server_side` is the process ID that PostgreSQL sends at log-in, and that a pool hides.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
         version = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
         assert version == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
@@ -127,7 +126,7 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
-    # Allow only as many server connections as all pools keep open, so that clients without a pool are refused.
+    # The server accepts only as many connections as all pools keep open, so that it refuses clients without a pool.
     connections = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {connections}")
     try:
@@ -167,8 +166,8 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         lab.prepare(plan.arms[:1], engines.load)
         (arm,) = plan.protected
         pools = Pools(plan, lab, engines)
-        # Each process of the pooler has its own ticket keys. So a session is resumed only if its client reaches the
-        # same process again.
+        # Each process of the pooler has its own ticket keys. A client therefore resumes a session only if it reaches
+        # the same process again.
         answer, judged = pools.slice(arm, "connect", 40)
         assert (answer.operations, answer.errors, judged.mismatch) == (40, [], None)
         assert answer.evidence["resumed"] > 0
@@ -176,7 +175,7 @@ def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Each process logged in to the server five times to fill its pool. Any further log-ins are those of clients, so
-        # both processes have served clients.
+        # Each process logged in to the server five times to fill its pool. Clients cause all further log-ins, so both
+        # processes have served clients.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

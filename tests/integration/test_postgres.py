@@ -35,7 +35,6 @@ WORKLOADS = [
     *(Workload(name=kind, kind=kind) for kind in ("connect", "query", "load", "pipeline")),
     Workload(name="tpcb", kind="tpcb", workers=8),
 ]
-#: All instruments that connect to PostgreSQL: the drivers of applications, and the engine.
 DRIVERS: dict[str, Callable[[], Instrument]] = {
     "psycopg": lambda: application("postgres", {}),
     "asyncpg": lambda: application("asyncpg", {}),
@@ -126,7 +125,7 @@ def test_postgres_connection_takes_the_expected_number_of_round_trips(
 
 
 #: The names that libpq's log uses for a client's messages, by the type byte of the message. Messages of type `p` have
-#: one of two names, which are in PROOF.
+#: one of the two names in PROOF.
 MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S": "Sync", b"X": "Terminate"}
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
@@ -229,8 +228,7 @@ def test_postgres_counts_all_connections_and_those_with_tls(server: RunningServe
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     increase = server.counters().since(before)
-    # Besides the 7 and 5 measured connections, each instrument opened one connection before, to verify that it can use
-    # the arm.
+    # Before the 7 and 5 measured connections, each instrument opened one connection to verify the arm.
     assert (increase.connections, (increase.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
@@ -250,10 +248,10 @@ def test_engine_continues_after_a_crash_of_postgres(server: RunningServer) -> No
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
         eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
-            # The process may have ended already, together with its parent, which was killed first.
+            # The process may have ended together with its parent, which was killed first.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # The kernel may accept a connection even after the server has ended.
+        # The kernel may accept a connection after the server's end.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

@@ -97,7 +97,7 @@ def test_sessions_on_a_target_have_the_commit_setting_of_their_arm(server: Runni
             assert judgement.figures[FLUSHES] == pytest.approx(flushes, abs=0.2)
             shown = f"application_name={service.server.database}, synchronous_commit={value}"
             assert (answer.evidence["session_settings"], answer.evidence["protocol"]) == (shown, "TLSv1.3")
-        # A slice is discarded if the session had other settings or the server flushed its log too rarely.
+        # A slice is discarded if its session had other settings, or if the log had too few flushes.
         other = answer.model_copy(update={"evidence": {**answer.evidence, "session_settings": "none"}})
         assert "the server had none" in (service.judge(arm, observed, observed, other).mismatch or "")
         assert "flushed its log only 0 times" in (

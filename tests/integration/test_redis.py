@@ -38,7 +38,6 @@ WORKLOADS = [
     Workload(name="ycsb", kind="ycsb", ycsb=MIX),
     Workload(name="ycsb_fields", kind="ycsb", ycsb={**MIX, "read_all_fields": False}),
 ]
-#: All instruments that connect to Redis: the engine, and the driver of applications.
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py": lambda: application("redis", {})}
 
 
@@ -113,8 +112,8 @@ def test_redis_login_that_fails_at_a_full_server_or_a_wrong_port_is_reported_by_
 ) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(server, instrument, 10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
-    # Redis now accepts one connection, which is the administrator's. It rejects others in plaintext, even before a TLS
-    # handshake, so clients with TLS only see that the handshake failed.
+    # Redis now accepts one connection, which is the administrator's. It rejects other connections in plaintext, even
+    # before a TLS handshake, so clients with TLS only see a failed handshake.
     with server.configured("maxclients", "1"):
         by_tls = {"engine": "tls_refused", "redis-py": "tls_handshake"}[instrument]
         both = refused(server, instrument, plain=({}, PLAIN), tls=({}, server.tls))
@@ -162,7 +161,7 @@ def test_redis_strings_of_each_size_are_stored_under_the_configured_key_prefix(
 
 
 def called(server: RunningServer) -> dict[str, int]:
-    """Return how often the server has run each command. The test's own connection runs only INFO and CONFIG."""
+    """Return each command's number of executions. The test's own connection runs only INFO and CONFIG."""
     return {
         name.removeprefix("cmdstat_"): counters["calls"]
         for name, counters in server.ask("INFO", "commandstats").items()

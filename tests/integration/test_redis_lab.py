@@ -54,14 +54,13 @@ def test_servers_and_client_count_the_same_connections_on_every_arm(lab: Lab, wo
         opened = answer.evidence["connections"]
         assert (increase.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
-        # Redis is reached at its plaintext port by clients without TLS, and by stunnel, which decrypts TLS itself.
+        # Clients without TLS, and stunnel, which itself decrypts TLS, connect to Redis's plaintext port.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 
 def readings(connections: int) -> tuple[Readings, Readings]:
-    """Return readings before and after a slice in which stunnel carried this many connections."""
     return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
 
 

@@ -43,7 +43,6 @@ class Lab:
         return self.service.process_ids[self.replica(arm)._process.name]
 
     def write(self, arm: PlannedArm, writes: int = WRITES) -> tuple[SliceAnswer, Judgement]:
-        """Measure one slice of one client's writes, and return the answer with the service's judgement."""
         self.service.arrange(arm)
         before = self.service.observe(arm)
         answer = self.engines.slice(arm, "commit", writes)

@@ -42,7 +42,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Write records over the administrator's connection. Return the answer that an engine would give for a slice."""
+    """Write records over the administrator's connection. Return an engine's answer to such a slice."""
     collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
@@ -80,7 +80,7 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
 def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure a slice. Return its judgement: the reason to discard it, if any, and the servers' figures.
 
-    `caught_up`: wait until all members have replicated the records.
+    With `caught_up`, first wait until all members have replicated the records.
     """
     lab.arrange(arm)
     before = lab.observe(arm)
@@ -94,7 +94,7 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure slices until one is not discarded, and return its judgement.
 
-    On a busy machine the members may not form the arm's replication tree in time, so that a slice is discarded.
+    A slice is discarded if the members of a busy machine do not form the arm's replication tree in time.
     """
     judged: list[Judgement] = []
 
@@ -109,7 +109,6 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def discard_reason(judged: Judgement) -> str:
-    """Return why a slice is discarded. Fail if it is not."""
     assert judged.mismatch is not None
     return judged.mismatch
 
@@ -160,7 +159,7 @@ def test_each_member_has_the_cpu_limit_of_the_arm_and_cpu_time_is_counted_by_rol
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # The members have the CPU share of the arm (0.5). While the replica set was formed, they had a larger one.
+    # The members have the CPU share of the arm (0.5). While the replica set was formed, they had a larger share.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
@@ -181,7 +180,7 @@ def test_written_records_are_dropped_between_measurements_once_they_exceed_the_m
     def counted() -> dict[str, int | PyMongoError]:
         return replica_set.run_on_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
 
-    # A busy member may not respond in time; then the count is repeated.
+    # Repeat the count if a busy member does not respond in time.
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 
@@ -195,7 +194,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     def failure() -> str:
         return discard_reason(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
-    # On a busy machine the lab may first report another member, which did not answer in time.
+    # On a busy machine the lab may first report another member, whose answer was late.
     eventually("word of it", lambda: failure() == "primary is in state SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)

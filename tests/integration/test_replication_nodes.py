@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
-#: How much shorter than requested a round trip may be: twice the tolerance of a link, since nodes are two links apart.
+#: The tolerance for too short round trips: twice a link's tolerance, since nodes are two links apart.
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 

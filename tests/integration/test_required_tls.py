@@ -26,7 +26,7 @@ REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
 MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
 TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
 MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
-#: How each command in MONGODB and MYSQL requires TLS: by this option in the URL or, where it is None, by --tls-ca.
+#: For each command in MONGODB and MYSQL: the option in the URL that requires TLS; None means --tls-ca.
 BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
 
 
@@ -60,7 +60,7 @@ def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
 
 
 def begins(sent: bytes, expected: bytes) -> bool:
-    """Return whether the sent bytes begin with the expected ones. Sending fewer bytes, or none, is allowed."""
+    """Return whether the sent bytes begin like the expected bytes, of which they may be fewer."""
     return expected.startswith(sent[: len(expected)])
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_sent_to_a_mysql_server_without_tls_if_tls_is_required(
         url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
         done = costof(*command, "--target", url, *options, cwd=tmp_path)
     sent = refused(done, tap, server.password.get_secret_value())
-    # There were connections, but the client sent nothing: the server's greeting does not offer TLS.
+    # The client has connected but sent nothing, because the server's greeting does not offer TLS.
     assert sent
     assert set(sent) == {b""}
     assert "SSL is required but the server doesn't support it" in done.err

@@ -68,7 +68,7 @@ def content(run: Path) -> list[bytes]:
 
 
 def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
-    """Return the one-line error of a run that cannot be resumed, and check that the run's files are unchanged."""
+    """Return the one-line error of an attempt to resume a run, and check that its files are unchanged."""
     before = content(run)
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == status, ended.err
@@ -100,7 +100,6 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     places, path = postgres.places(), interrupted / SLICES
     ledger = path.read_text()
     (identity,) = identities(interrupted)
-    # Change the server id in the ledger, as if the run had started on another server.
     path.write_text(ledger.replace(identity[SERVER_ID], "another"))
     assert "its server id was another and is now" in refused(interrupted, **password_of(postgres))
     path.write_text(ledger)
@@ -124,7 +123,6 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     )
     secret = postgres.password.get_secret_value().encode()
     assert not [path for path in interrupted.rglob("*") if secret in path.read_bytes()]
-    # The resumed run is complete, so it cannot be resumed again.
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
@@ -139,7 +137,6 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # Change the version in the ledger, as if the run had started with another version of Redis.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)

@@ -25,14 +25,14 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# The distance (round-trip time in ms) is so long that a client sends all that it can before a response arrives.
+# At this distance (round-trip time in ms) a client sends all that it can before a response arrives.
 FAR = "distance=20"
 # Expected number of round trips, by arm, from the first packet of a connection to the response to its first query (see
 # docs/ipc.md, Phases).
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# By default, PostgreSQL before 18 rejects the first key-exchange group that a client offers in TLS 1.3. That takes a
-# round trip.
+# By default, PostgreSQL before 18 rejects the first key-exchange group that a client offers in TLS 1.3. The rejection
+# takes a round trip.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
 # PostgreSQL from 17 on accepts a connection that starts with TLS, which saves the round trip of the request for it.
@@ -131,8 +131,8 @@ def test_round_trips_of_new_connections_agree_with_captured_packets(far: Far) ->
                 continue
             came += received(phases[name])
             trips += phases[name].round_trips or 0
-            # Compare the numbers of round trips up to the last byte that was received in this phase. Skip phases that
-            # received nothing so far.
+            # Compare the numbers of round trips up to the phase's last received byte. Skip phases before the first
+            # received byte.
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False
@@ -166,6 +166,6 @@ def received(phase: Phase) -> int:
 
 
 def only_connection(segments: list[Segment]) -> list[Segment]:
-    """Return the packets of the only connection opened in the capture. Packets of older connections are left out."""
+    """Return the packets of the only connection opened in the capture. Packets of older connections do not count."""
     (opened,) = {segment.ours for segment in segments if segment.outgoing and segment.flags & SYN}
     return [segment for segment in segments if segment.ours == opened]

@@ -43,7 +43,7 @@ def test_interrupted_run_has_a_report_and_continues_with_unchanged_sizes_of_meas
     tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
-    # Six rounds are so many that the run is not complete before the signal arrives, even if this process is paused.
+    # A run of six rounds is not complete before the signal arrives, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
@@ -122,7 +122,7 @@ def test_failure_of_a_tunnel_affects_only_the_arm_that_uses_it(tmp_path: Path, t
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    # With only four rounds none is discarded as an outlier, even on a busy machine.
+    # Of only four rounds, none is discarded as an outlier, even on a busy machine.
     assert result.rounds == 4
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
     assert rounds["plain"] == rounds["tls"] == 4, "the other arms were still measured"

@@ -50,7 +50,7 @@ def assert_hidden(password: str, *texts: str) -> None:
 
 
 def assert_left_hidden(password: str, folder: Path) -> None:
-    """Assert that neither the files that a command left in a folder nor their names contain the password."""
+    """Assert that the password is in no file that a command left in a folder, nor in a file's name."""
     for path in folder.rglob("*"):
         content = path.read_bytes().decode(errors="replace") if path.is_file() else ""
         assert_hidden(password, str(path), content)
@@ -74,13 +74,12 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(binding: str, *properties: str) -> list[str]:
-    """Return the arguments of `costof ycsb` for one operation on one record."""
     every = ("recordcount=1", "operationcount=1", *properties)
     return ["ycsb", "run", binding, *(word for each in every for word in ("-p", each))]
 
 
 def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[list[str]]:
-    """Return commands that together use every kind of target; `login` is the user and password in their URLs."""
+    """Return commands that together use every kind of target; `login` has the user and password of the URLs."""
     mysql, mongodb = f"{mariadb.address}:{mariadb.port}", mongod.address
     quick = ["--profile", "quick"]
     return [
@@ -151,7 +150,7 @@ IN_MAKE_TEST = "mongodb-tls"
 
 @pytest.fixture
 def users_server(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """Return the URL of a target for the study and its CA file. The URL has the placeholder `{login}`."""
+    """Return the URL and the CA file of a target for the study. The URL has the placeholder `{login}`."""
     if study == "mongodb-chained-replication":
         hosts, ca_file = request.getfixturevalue("replica_set")
         return f"mongodb://{{login}}{hosts}/?replicaSet=costof", ca_file
@@ -205,7 +204,6 @@ def test_files_and_processes_of_a_run_do_not_show_the_password(
     assert shown == where.replace(secret, "<redacted>")
 
 
-#: The command that the wheel installs.
 SCRIPT = Path(sys.executable).with_name("costof")
 
 

@@ -32,7 +32,7 @@ from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_ma
 #: Not in `make test`, because loading TPC-C's data takes long.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
-# With two warehouses some payments and order lines are remote (of the other warehouse).
+# With two warehouses, some payments and order lines are for a remote warehouse.
 WAREHOUSES = 2
 TERMINALS = 8
 MANY_TERMINALS = 64
@@ -81,7 +81,6 @@ class Database:
 
 
 def committed(answer: SliceAnswer) -> dict[str, int]:
-    """Return how many transactions were committed, by the name of their kind."""
     return {name: answer.counts[f"tpcc.committed.{name}"] for name in TRANSACTIONS}
 
 
@@ -112,7 +111,7 @@ def database(server: MariadbServer) -> Iterator[Database]:
         assert answer.counts == {}
         for statement in tpcc.after_load(DATABASE):
             made.ask(statement)
-        # Copy the stock as loaded, to find what transactions change in it.
+        # Copy the loaded stock, to find the changes by transactions.
         made.ask("CREATE TABLE loaded_stock AS SELECT s_w_id, s_i_id, s_quantity FROM stock")
         made.ask("ALTER TABLE loaded_stock ADD PRIMARY KEY (s_w_id, s_i_id)")
         yield made
@@ -158,7 +157,7 @@ def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: t
     done["new_order"] += rolled_back
     assert {name: answer.phases[name].count for name in TRANSACTIONS} == done
     assert answer.phases["operation"].count == OPERATIONS
-    # A terminal draws its transactions from decks with the exact mix, so only its last, incomplete deck deviates.
+    # A terminal draws its transactions from decks with the exact mix, so only the last, incomplete deck deviates.
     for name, share in (("new_order", 45), ("payment", 43), ("delivery", 4)):
         assert abs(done[name] - OPERATIONS * share / 100) < TERMINALS * 45
     assert database.broken() == []
@@ -275,7 +274,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
         isolation: set[tuple[Any, ...]] = set()
 
         def shows_a_wait() -> bool:
-            # Wait, because MariaDB refreshes the content of innodb_trx only if it was not read for 0.1 s.
+            # MariaDB refreshes the content of innodb_trx only if nobody has read it for 0.1 s.
             time.sleep(0.2)
             isolation.update(
                 server._query(
@@ -287,7 +286,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
         # Retry, because at times no terminal is waiting for a lock.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
-        # The counter is in ms and contains only ended waits, so one wait has timed out after about 1 s.
+        # The counter is in ms and contains only ended waits, so a wait has timed out after about 1 s.
         eventually("its end", lambda: status(server, "Innodb_row_lock_time") > waited + 900)
         holder.rollback()
         run.join()
@@ -303,10 +302,10 @@ def test_terminals_wait_for_keying_and_think_times(database: Database) -> None:
     For other transactions it is 2 or 3 s. This slice takes 3.5 s, so no New-Order ends in it.
     """
     others = 0
-    # A slow machine may complete nothing in the second after the keying time; then the slice is repeated.
+    # Repeat the slice if a slow machine completes nothing in the second after the keying time.
     while not others:
         answer = database.wire.slice(1, "arm", "keying", 1000, 3.5)
-        # A transaction that started may also be abandoned, if it does not end within a second after the slice.
+        # A transaction is abandoned if it does not end within a second after the slice.
         assert {error.error_class for error in answer.errors} <= {"abandoned"}
         assert answer.counts["tpcc.committed.new_order"] == answer.counts["tpcc.rolled_back"] == 0
         others = answer.count("tpcc.committed") or 0

@@ -19,7 +19,7 @@ from tests.support.programs import eventually
 from .conftest import COSTOF
 
 pytestmark = pytest.mark.servers
-#: A shell line that appends a word, the command's name and the number of the run, as hyperfine counts it, to a log.
+#: A shell line that appends a word, the command's name and hyperfine's number of the run to a log.
 LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
@@ -29,7 +29,7 @@ def test_preparation_and_cleanup_steps_run_in_the_same_order_as_in_hyperfine(tmp
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Let only warm-up runs fail, so that the exit statuses show whether one of them was measured.
     command = LOG.format(word="run") + "; [ $(grep -c 'run {n}' log) -gt {warm} ]"
-    # The first command runs twice as often, because costof also measures an identical copy of it.
+    # costof also measures an identical copy of the first command, which therefore runs twice as often.
     commands = [command.replace("{n}", "1").replace("{warm}", str(2 * WARM_UPS))]
     commands += [command.replace("{n}", "2").replace("{warm}", str(WARM_UPS))]
     lines = [line.replace("{n}", "x") for line in around]
@@ -68,7 +68,7 @@ def test_commands_read_and_write_the_files_that_their_options_name(tmp_path: Pat
     options = ["-r", "2", "-L", "name", "a,b", "--input", "in", "--setup", "echo {name} >state"]
     ended = costof("versus", *options, "--output", "out-a", "--output", "out-b", "cat - state", cwd=tmp_path)
     assert ended.status in (0, 3), ended.err
-    # The commands differ only in their setup, so the setup must run again before each slice (measured window).
+    # Commands that differ only in their setup need a new setup before each slice (measured window).
     assert "differ only in --setup" in ended.err
     assert [(tmp_path / f"out-{name}").read_text() for name in "ab"] == ["what they read\na\n", "what they read\nb\n"]
     size = ["-r", "2", "--output", "pipe", "--seed", "1", "-S", "bash"]

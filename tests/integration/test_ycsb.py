@@ -85,7 +85,7 @@ def measure(
 ) -> list[SliceAnswer]:
     """Measure slices one after the other in one engine, and return their answers.
 
-    `slices` has a tuple for each slice: the index of its service, a number of operations, and settings of YCSB.
+    `slices` has a tuple for each slice: the index of a service, a number of operations, and settings of YCSB.
     """
     arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [
@@ -224,7 +224,7 @@ def test_failed_operations_are_counted_by_kind_of_operation(store: Store) -> Non
     [again] = measure([service], [(0, 20, small)])
     assert (loaded.errors, again.operations) == ([], 0)
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
-    # The table has twice as many records as `record_count`. So the engine inserts keys that exist, and inserts fail.
+    # The table has twice `record_count` records, so the engine inserts keys that exist, and inserts fail.
     mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
     [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
     [error] = answer.errors

@@ -20,8 +20,7 @@ BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Line:
-    """A command line on a page. `words` are split as by a shell, from the program's name to the first pipe or
-    redirection."""
+    """A command line on a page. `words` are a shell's words, up to the first pipe or redirection."""
 
     page: str
     text: str
@@ -40,7 +39,6 @@ def committed_pages() -> list[Path]:
 
 
 def made(path: Path) -> bool:
-    """Return whether `make docs` generates the page."""
     return path in {COSTS, INDEX, PROCESSORS, PUBLISHED} or path.parent in {REFERENCE, REPORTS}
 
 

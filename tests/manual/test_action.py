@@ -22,7 +22,6 @@ UVX = f'#!/bin/sh\n[ "$1 $2 $3" = "--from a.whl costof" ] || exit 99\nshift 3\ne
 
 
 def step(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run the script for a study in `folder`, and return its exit status and standard output."""
     (folder / "bin").mkdir()
     (folder / "bin" / "uvx").write_text(UVX)
     (folder / "bin" / "uvx").chmod(0o755)

@@ -16,8 +16,7 @@ from tests.manual.command_lines import Line, lines
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
-#: Lines with one of these words are only parsed, because they need something that is missing here. The text says what
-#: they need, and which test runs such lines.
+#: Lines with one of these words are only parsed. The text says what is missing here, and which test runs such lines.
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
@@ -45,29 +44,25 @@ OTHERS = {
     "ray": "machines to load from: tests/slow/test_many_hosts.py",
     "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
-#: Replacements for placeholders in a line.
 NAMES = {"<name>": "mongodb-tls"}
 COSTOF_LINES = [line for line in lines() if line.program == "costof"]
-#: Each line that can be run. Lines run in the order of the pages, because a line may read files that an earlier one
-#: wrote; equal lines run once.
+#: Each line that can be run. Lines run in the order of the pages, because a line may read an earlier line's files.
+#: Equal lines run once.
 RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 PARSED = {line.words: line for line in COSTOF_LINES if NEEDS.keys() & set(line.words)}.values()
-#: The folder in which the lines are run has runs of these studies. A run of the first study takes the place of `runs/…`
-#: in a command line. The runs of the second study are for the lines that print a history.
+#: The folder in which the lines are run has runs of these studies. A run of the first study replaces `runs/…` in a
+#: command line. Lines that print a history need the runs of the second study.
 RUNS = ("mongodb-tls", "redis-tls")
 
 
 def arguments_of(line: Line) -> list[str]:
-    """Return the arguments with which a test runs a line.
-
-    `runs/…` becomes a real run, `run` gets --dry-run, and `versus` measures only two short rounds.
-    """
+    """Return a line's arguments for a test: a real run for `runs/…`, `run --dry-run`, a short `versus`."""
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
     match words:
         case ["run", *_] if "--dry-run" not in words:
             return [*words, "--dry-run"]
         case ["versus", *_]:
-            # These options override those of the line, because the last value of an option applies.
+            # The last value of an option applies, so these options override options of the line.
             return [*words, "--rounds", "2", "--seconds", "0.01"]
     return words
 

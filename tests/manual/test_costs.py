@@ -49,8 +49,6 @@ def text_of(stored: StoredRun, *, days: int = 0, change: Change | None = None) -
 
 
 def with_arm(**fields: object) -> Change:
-    """Return a function that changes these fields of the protected arm."""
-
     def change(result: Result) -> Result:
         arms: list[Arm] = [each.model_copy(update=fields) if each.name == PROTECTED else each for each in result.arms]
         return result.model_copy(update={"arms": arms})

@@ -1,4 +1,4 @@
-"""The page that compares runs on two processors: which ratios agree, and what is said of the others."""
+"""The page that compares runs on two processors: which ratios agree, and what the page says of other ratios."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ def pages() -> dict[str, str]:
 
 
 def sections(page: str) -> dict[str, str]:
-    """Return the text below each heading of a page, by heading."""
     _, *texts = re.split(r"^## (.+)\n", pages()[page], flags=re.MULTILINE)
     return dict(zip(texts[::2], texts[1::2], strict=True))
 

@@ -34,6 +34,5 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """Yield one browser for all tests of a worker."""
     with browser() as started:
         yield started

@@ -55,7 +55,7 @@ def result_of(
     plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
     result = fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
     if stored is not None:
-        # Another process may read the file at any time, so the complete file is renamed to this name.
+        # Other processes may read the file at any time, so rename the complete file.
         new = stored.with_name(f"{name}.{os.getpid()}")
         new.write_text(result.model_dump_json())
         new.rename(stored)
@@ -86,8 +86,8 @@ FRESH = RequestedLoad("300/s", "20")
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
     """Return the result of a run at a load (a fixed rate of operations) with 2 ms of round-trip time.
 
-    `carried` is the share of the arriving load that the protected arm can serve. `come` is the share of the requested
-    load that arrives.
+    `carried` is the share of the arriving load that the protected arm can serve. `come` is the arriving share of the
+    requested load.
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
@@ -105,7 +105,7 @@ def target_at_load() -> Result:
 
 @cache
 def stalled() -> Result:
-    """Return the result of a run at a load in whose third round new connections with TLS take 60 ms."""
+    """Return the result of a run at a load: in its third round, new connections with TLS take 60 ms."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=0", load=FRESH)
     return fake_result(plan, Stalled(60.0), f"{STARTED[:10]}-{TRANSPORT}-stalled", noise=NOISE)
 
@@ -121,7 +121,6 @@ def transport(*, every: bool = False, **changes: Any) -> Result:
 
 
 def empty() -> Result:
-    """Return the result of a run that was interrupted before its first round ended."""
     return result_of(MONGODB, rounds=0, partial="interrupted before the first round")
 
 
@@ -167,7 +166,6 @@ _DRAWN: dict[str, str] = {}
 
 
 def drawn(result: Result) -> str:
-    """Return the HTML page of a result; cached."""
     key = result.model_dump_json()
     if key not in _DRAWN:
         _DRAWN[key] = render_html(result)
@@ -175,7 +173,6 @@ def drawn(result: Result) -> str:
 
 
 def spaced(text: object) -> str:
-    """Return the text with each no-break space replaced by an ordinary space."""
     return str(text).replace(fmt.NBSP, " ")
 
 
@@ -194,10 +191,7 @@ def value_of(result: Core, metric: str, arm: str) -> Value:
 
 
 def near(estimate: Estimate, truth: float) -> bool:
-    """Return whether the truth is within an interval twice as wide as the estimate's.
-
-    Other tests check how often an interval contains the truth.
-    """
+    """Return whether the truth is in an interval twice as wide as the estimate's. Other tests check coverage."""
     half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(truth))
     return estimate.low - half <= truth <= estimate.high + half
 
@@ -205,7 +199,7 @@ def near(estimate: Estimate, truth: float) -> bool:
 class Page(HTMLParser):
     """A parsed page. `wrong` lists tags that are not closed where they should be.
 
-    `outline` has nested elements, headings and the sizes of tables. `text` is all text except that of pictures.
+    `outline` has nested elements, headings and the sizes of tables. `text` is all text outside of pictures.
     """
 
     BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})

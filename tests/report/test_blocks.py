@@ -121,7 +121,7 @@ def test_error_of_an_arm_is_reported_with_its_distance_and_reason() -> None:
 
 
 def with_needed(seconds: float | None) -> Result:
-    """Return a result without any verdict. `seconds` is how much longer the run must be to get one; None if unknown."""
+    """Return a result without any verdict. `seconds` is the additional time that a verdict needs; None if unknown."""
     why = Unresolved(
         needed_seconds=seconds, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False
     )
@@ -135,7 +135,7 @@ def with_effects(**changes: Any) -> Result:
 def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answer_texts(with_needed(600.0), "next")
-    # The advice is a new run, not --resume, because 370 rounds are more than the profile permits.
+    # 370 rounds are more than the profile permits, so the advice is a new run and not --resume.
     assert advice.startswith("Measure for about 10 min more (--rounds 370) to get a verdict on ")
 
 

@@ -63,7 +63,7 @@ def opened_page(chromium: Browser, path: Path) -> Iterator[Page]:
 @pytest.fixture
 def page(opened_page: Page) -> Page:
     """Return the page with the section of all protections open, and the run's own load in the calculator's fields."""
-    # Dispatch the event instead of clicking the button, because the button may be hidden.
+    # The button may be hidden, so dispatch the event instead of clicking.
     opened_page.locator("#calculator-reset").dispatch_event("click")
     return opened_page
 
@@ -79,13 +79,11 @@ def put_load(page: Page, load: Load) -> None:
 
 
 def read_all(page: Page) -> dict[str, list[str]]:
-    """Return the displayed figures of each protection."""
     rows: list[tuple[str, list[str]]] = page.evaluate(READ_ALL)
     return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
 
 
 def shown_outputs(page: Page) -> list[str]:
-    """Return the displayed figures of the chosen protection."""
     figures: list[str] = page.evaluate(READ_SHOWN)
     return [" ".join(figure.split()) for figure in figures]
 

@@ -79,7 +79,7 @@ def test_report_summary_of_many_protections_names_only_the_most_expensive_and_th
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     """Return a result in which all effects on these metrics have the fields in `change`.
 
-    The result has no cost model, because otherwise the answer would begin with the model's predictions.
+    The result has no cost model, with whose predictions the answer would begin.
     """
     result = with_sections(transport(), cost_model=None)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 LAPTOP, DESKTOP, PHONE = (1280, 800), (1920, 1080), (360, 740)
-#: Pictures are left out, because they have thousands of elements, whose check takes minutes.
+#: Pictures are left out, because checking their thousands of elements takes minutes.
 RUN_AXE = "axe.run({exclude: [['svg']]}, {resultTypes: ['violations']})"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
 BOTTOM = """names => Math.max(...names.map(name =>
@@ -45,7 +45,7 @@ def serious(page: Page) -> list[str]:
 
 
 def scrolls_sideways(page: Page) -> bool:
-    # Elements may begin and end between two pixels, so one pixel too many is no overflow.
+    # Elements may end between two pixels, so one pixel too many is no overflow.
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
@@ -97,7 +97,6 @@ def test_link_to_a_section_opens_and_shows_it(page: Page) -> None:
 
 
 def figures(result: Result) -> list[str]:
-    """Return the texts of the key figures in a result."""
     keys = result.summary.figures
     return [spaced(text) for key in keys for text in (key.added, key.interval, key.whole_label) if text]
 
@@ -167,7 +166,6 @@ def test_frame_of_an_embedded_report_is_as_high_as_its_content(
 
 @pytest.fixture(scope="module")
 def every_page(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return the reports of all stored runs and of a comparison of two commands."""
     kept, folder = results(), tmp_path_factory.mktemp("versus") / "run"
     command = [sys.executable, "-m", "costof", "versus", "true", "sleep 0.01", "--rounds", "4", "--out", folder]
     subprocess.run(command, check=True, capture_output=True)
@@ -182,6 +180,6 @@ def test_every_page_is_accessible_and_fits_every_window(chromium: Browser, every
             for scheme in ("light", "dark"):
                 with opened(chromium, path, **size(*window), color_scheme=scheme, bypass_csp=True) as page:
                     check_fit(page, window)
-                    # Checked in one window for each scheme, because it takes seconds.
+                    # The check takes seconds, so only one window for each scheme has it.
                     if window == (PHONE if scheme == "light" else LAPTOP):
                         assert not serious(page)

@@ -18,7 +18,6 @@ ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6
 
 
 def texts(svg: str) -> dict[str, tuple[float, float]]:
-    """Return the position (x, y) of each text in a picture."""
     texts = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', svg)
     return {text: (float(x), float(y)) for x, y, text in texts}
 

@@ -46,7 +46,6 @@ from tests.report.results import (
 from tests.truths import TRUTHS
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
-#: Results with the widest tables.
 WIDEST = [
     pytest.param(two_keys, id="two keys"),
     pytest.param(lambda: transport(every=True), id="every transport"),
@@ -62,7 +61,6 @@ WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-
 
 
 def additional_sections(markdown: str, other: str) -> str:
-    """Return the report without the sections that the other report has too."""
     head, *sections = markdown.split("\n## ")
     shared = {section.partition("\n")[0] for section in other.split("\n## ")[1:]}
     return "\n## ".join([head, *(each for each in sections if each.partition("\n")[0] not in shared)])

@@ -95,7 +95,7 @@ REDISCLI_AUTH = { file = "/tmp/password" }
 def paced(per_second: float) -> str:
     """Return the `pace` line for `STUDY`: this many operations a second, at equal intervals.
 
-    At 3,000 a second the first operations of all hosts are scheduled within a millisecond.
+    At 3,000 a second, the first operations of all hosts are due within a millisecond.
     """
     return f"pace = {{ per_second = {per_second}, arrivals = 'constant' }}"
 
@@ -138,7 +138,6 @@ class Outcome:
 
     @property
     def slower(self) -> list[str]:
-        """Return the names of hosts that the report calls slower than the others."""
         result = json.loads((self.folder / "result.json").read_text())
         return [each["host"] for each in result["sections"]["hosts"]["slower"]]
 
@@ -149,14 +148,13 @@ def _slices(folder: Path) -> int:
 
 
 def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
-    """Start costof on the head node with these arguments, and return the process."""
     return cluster.command(
         sys.executable, "-m", "costof", *words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
 def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
-    """Run costof on the head node. Return its exit status, and its output with its errors."""
+    """Run costof on the head node. Return its exit status, and its output with error messages."""
     process = costof(cluster, *words, **env)
     out, err = process.communicate()
     assert "Traceback" not in err
@@ -226,7 +224,7 @@ def memory_holds(pid: int, secret: bytes) -> bool:
 def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", "environ")) -> Iterator[str]:
     """Yield processes of a node that show a secret in the files `shown_by`, and Ray's processes with it in memory.
 
-    Whatever is in the memory of Ray's processes may appear in `ray list`.
+    The memory of Ray's processes may appear in `ray list`.
     """
     for pid, words in node.processes().items():
         # A process may have ended since it was listed.

@@ -27,7 +27,6 @@ RAY = str(Path(sys.executable).with_name("ray"))
 PORT, CLIENTS_PORT = 6379, 10001
 #: The minimum size of the object store with which Ray starts.
 OBJECT_STORE_BYTES = 78_643_200
-#: The CPU limit of a node, in cores.
 STARTING_CORES = 2.0
 FAR_MS = 100.0
 #: The folder for temporary files, of which each node has its own.
@@ -56,7 +55,7 @@ shift 2
 
 @dataclass
 class Node:
-    """A simulated host that runs Ray. `folder` is where its /tmp is on this machine, even after the node was killed."""
+    """A simulated host that runs Ray. `folder` is its /tmp, which this machine has even after the node was killed."""
 
     name: str
     host: Host
@@ -76,7 +75,6 @@ class Node:
         return next(iter(descendants_of(self.process.pid)), None)
 
     def processes(self) -> dict[int, list[str]]:
-        """Return pid and command line of all processes on the node."""
         found = {}
         for pid in descendants_of(self.init) if self.init else []:
             with contextlib.suppress(OSError):
@@ -89,7 +87,6 @@ class Node:
         return [pid for pid, words in self.processes().items() if any(word in each for each in (*words, _name(pid)))]
 
     def inside(self, *words: str) -> list[str]:
-        """Return the command line that runs a program in this node's namespaces."""
         return ["nsenter", "--target", str(self.init), "--net", "--pid", "--mount", "--uts", "--time", "--", *words]
 
 
@@ -146,7 +143,7 @@ class Cluster:
         self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
-        """Return the environment variables for Ray. They name the token's file, so process lists do not show it."""
+        """Return the environment variables for Ray. They name the token's file, so process lists hide the token."""
         variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
         return {**ENVIRONMENT, **variables}
 
@@ -158,14 +155,13 @@ class Cluster:
         return subprocess.Popen((node or self.head).inside(*words), env=variables, text=True, **how)
 
     def kill(self, name: str) -> None:
-        """Kill a host, as if its power were cut."""
         self.lab.stop(name)
 
     @contextlib.contextmanager
     def cut(self, name: str) -> Iterator[None]:
         """Disconnect a host's network without notice, as if its cable were pulled."""
         node = self.nodes[name]
-        # Only the hub's end of the link is set down, so the node keeps its routes.
+        # The node keeps its routes, because only the hub's end of the link is set down.
         self._set(self.hub, node, "down")
         try:
             yield

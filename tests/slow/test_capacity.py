@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 #: requests exceeds the limit. The limit is so long that the delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01
 ATTEMPTS = 3
-#: Service times without and with TLS in seconds.
 PLAIN, TLS = 0.002, 0.0025
 
 

@@ -40,7 +40,7 @@ def test_measured_capacity_with_and_without_tls_equals_the_computed_capacity(tmp
         lab.wait_until("starting the relay", lambda: greets(server.address, ENTRANCE))
         url = url_of(server).replace(f":{server.port}/", f":{ENTRANCE}/")
         access = Access(url, server.ca_file, allow_plain=True)
-        # A busy machine may disturb a run so much that it finds no capacities. Then another run is made.
+        # If a busy machine disturbs a run so much that it finds no capacities, repeat it.
         runs = (sweep(access, tmp_path / str(attempt)) for attempt in range(ATTEMPTS))
         effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))

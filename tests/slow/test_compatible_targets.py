@@ -52,7 +52,6 @@ def run(study: str, server: RunningServer, folder: Path, records: int) -> tuple[
 
 
 def check(result: Result, slices: list[SliceRecord]) -> None:
-    """Check that the run is complete and every slice is verified."""
     assert result.partial is None
     assert "wire.tls" in {value.metric for value in result.values}
     assert slices
@@ -60,7 +59,6 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
 
 
 def login(server: RunningServer) -> tuple[str, str, str]:
-    """Return host, user and password from the server's URL."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 
@@ -86,8 +84,7 @@ def test_mysql_server_that_has_neither_analyze_nor_a_tls_counter_is_measured(
     assert len(refused) == 1
     assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # The server counts connections, but does not say how many used TLS. So the evidence has only the number of
-    # connections.
+    # The server counts connections but not those with TLS, so the evidence has only the number of connections.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before

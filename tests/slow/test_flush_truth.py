@@ -48,7 +48,7 @@ STUDIES = {
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the built library, which makes each flush 2 ms longer."""
+    """Build the library, which makes each flush 2 ms longer, and return its path."""
     folder = tmp_path_factory.mktemp("shim")
     folder.chmod(0o755)
     folder.parent.chmod(0o755)
@@ -61,7 +61,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
-    """Run the study with one client, and return the result. All processes load the library `preloaded`, if given."""
+    """Run the study with one client, and return the result. All processes load the library `preloaded` (None: none)."""
     chosen = ["--profile", "quick", "--set", STUDIES[study], "--set", "clients=1", "--rounds", "8"]
     variables = {"LD_PRELOAD": str(preloaded)} if preloaded else {}
     subprocess.run([*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables})

@@ -119,7 +119,7 @@ def near(cluster: Cluster, server: RunningServer, study: Path, refused: subproce
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
-        # The engine needs the password in its memory. Finding it there shows that the search works.
+        # The engine has the password in its memory, which shows that the search works.
         assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
         holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
         outcome = run.ends()
@@ -168,8 +168,8 @@ def test_clock_offset_of_ten_seconds_on_a_host_is_corrected(near: Near) -> None:
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # At least one slice must start in time. A busy machine starts some slices late, but with uncorrected clocks all
-        # would start late.
+        # At least one slice must start in time. On a busy machine some slices start late; with uncorrected clocks all
+        # slices would.
         assert min(part.late_ns for part in each) < 1e9
 
 
@@ -184,7 +184,7 @@ def test_all_hosts_start_a_measurement_at_one_instant(
         print(sorted(round(each / 1e6, 2) for each in differences))
         if len(differences) >= 100 and median(differences) < TOGETHER_NS:
             return True
-        # On a busy machine a host may start late; then the run is repeated.
+        # Repeat the run if a host of a busy machine starts late.
         with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:
             outcomes.append(run.ends())
         return False
@@ -281,7 +281,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: RunningSe
     words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
-        # Only command lines are searched: the measured command has the secret in its environment, as the study says.
+        # Search only command lines: by the study, the measured command has the secret in its environment.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
     # Three rounds are too few for an answer.
@@ -360,7 +360,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningS
 def test_report_names_a_slow_distant_host_and_a_host_whose_engine_was_killed(
     cluster: Cluster, server: RunningServer
 ) -> None:
-    # At this low rate even a busy machine keeps up. Otherwise the time that operations wait would hide the distance.
+    # Even a busy machine keeps up with this low rate, so that no waiting operations hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:

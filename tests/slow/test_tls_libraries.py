@@ -43,7 +43,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def listeners(authority: Authority) -> Iterator[list[str]]:
     """Start an origin server with the usual engine, and yield the addresses of its three listeners.
 
-    They are one with a certificate for its address, one with a certificate for another address, and one without TLS.
+    The first has a certificate for its address, the second a certificate for another address, the third no TLS.
     """
     own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
     listeners = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]

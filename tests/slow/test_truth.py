@@ -24,7 +24,7 @@ ADDED_MS = 0.2
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
-    """Return a trial's plan with slices of 50 operations, because a busy machine may do none in the usual 40 ms."""
+    """Return a trial's plan with slices of 50 operations: a busy machine may complete none in the usual 40 ms."""
     return ended_by_operations(plan_trial(trial, rounds=rounds), query=50)
 
 

@@ -25,7 +25,7 @@ AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """The upgrade of a server to a later release. A field with two values has that of the old release first.
+    """The upgrade of a server to a later release. A field with two values has the value of the old release first.
 
     `unpack` fetches a release, such as "17.5.0", into a folder and returns its program. `first` starts a server of the
     old release, and `second` one of the new release at the same address. `url` returns a server's URL.

@@ -30,7 +30,7 @@ MOST_MILLISECONDS = 30_000
 
 
 def program(name: str) -> str:
-    """Return the path of a program. If it is missing, the test is skipped, or fails if the variable CI is set."""
+    """Return a program's path. If the program is missing, skip the test or, with the variable CI, fail."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")
@@ -53,9 +53,9 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> Iterator[Page]:
-    """Open a file as a page. At the end, fail if its console has a message or if it requested anything but itself.
+    """Open a file as a page. At the end, fail if the page wrote a message to the console or requested another file.
 
-    `options` are those of Playwright's `new_context`.
+    `options` are for Playwright's `new_context`.
     """
     context = browser.new_context(**options)
     context.set_default_timeout(MOST_MILLISECONDS)
@@ -75,5 +75,4 @@ def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> 
 
 
 def size(width: int, height: int) -> dict[str, dict[str, int]]:
-    """Return the option of `opened` for a window of this size."""
     return {"viewport": {"width": width, "height": height}}

@@ -16,7 +16,7 @@ ETH_P_ALL = 0x0003
 # From asm-generic/socket.h. SO_RCVBUFFORCE may exceed net.core.rmem_max.
 SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
-#: Room for tens of thousands of packets. They are read after a slice, so capturing takes no CPU time during it.
+#: Room for tens of thousands of packets, which are read only after a slice, so that reading takes no CPU time in it.
 BUFFER_BYTES = 1 << 26
 TIMESPEC = struct.Struct("@qq")
 FIN, SYN, ACK = 0x01, 0x02, 0x10
@@ -24,8 +24,7 @@ FIN, SYN, ACK = 0x01, 0x02, 0x10
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP segment. `ours` is the port of the client, `payload` the number of data bytes, and `at_ns` the time of day
-    when the kernel saw it."""
+    """A TCP segment: the client's port (`ours`), number of data bytes (`payload`), kernel's time of day (`at_ns`)."""
 
     outgoing: bool
     ours: int
@@ -35,13 +34,12 @@ class Segment:
 
 
 class Capture:
-    """Captures the packets that a host sends to and receives from one port. A context manager; capturing starts when
-    the object is created."""
+    """A context manager that captures a host's packets to and from one port from its creation on."""
 
     def __init__(self, host: Host, port: int) -> None:
         self._port = port
-        # SOCK_DGRAM omits the header of the link layer, so TUN and Ethernet devices look alike. ETH_P_ALL instead of
-        # ETH_P_IP, because only sockets for all protocols see outgoing packets.
+        # SOCK_DGRAM omits the header of the link layer, so TUN and Ethernet devices look alike. ETH_P_ALL is used
+        # instead of ETH_P_IP, because only sockets for all protocols see outgoing packets.
         self._socket = socket_in(host.namespace, socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -101,8 +99,7 @@ def round_trips(segments: list[Segment], received: int) -> int:
 
 
 def response_times(segments: list[Segment]) -> list[int]:
-    """Return the ns from the first packet of each request to the last packet of its answer. Clients must wait for each
-    answer before the next request."""
+    """Return the ns from each request's first packet to its answer's last packet. Clients must wait for answers."""
     requested: dict[int, int] = {}
     answered: dict[int, int] = {}
     delays = []

@@ -1,7 +1,7 @@
 """Runs the command `costof` to its end.
 
 The command is forked from a process that has already imported its modules, because imports take half a second of CPU
-time. Tests that examine the process of the command start it anew instead.
+time. Tests that examine the process of the command start a new process instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Outcome:
 
     @property
     def error_lines(self) -> list[str]:
-        """Return the lines of standard error that are not progress."""
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 
 

@@ -23,7 +23,6 @@ class _Files(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(files: Mapping[str, bytes]) -> Iterator[str]:
-    """Serve files by their paths on this machine; yield the server's address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Files", (_Files,), {"files": files}))
     Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     try:

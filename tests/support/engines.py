@@ -46,7 +46,6 @@ def patient_plan(
 
 
 def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations: int, records: int) -> SliceAnswer:
-    """Measure one slice with a new engine, after the engine has verified the arm."""
     with engine() as client:
         assert client.plan(patient_plan([arm], workloads, records)).arms[0].error is None
         return client.slice(1, arm.name, workload, operations, HANGS_SECONDS)
@@ -55,8 +54,7 @@ def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations:
 def refusals(
     instrument: Instrument, arms: dict[str, tuple[ServiceSettings, Transport]], seconds: float = HANGS_SECONDS
 ) -> dict[str, str]:
-    """Return the class of the login error of each arm, by the arm's name. Fail if an arm logs in, or if an error
-    contains its password."""
+    """Return the class of each arm's login error. Fail if an arm logs in, or if an error contains its password."""
     named = [Arm(name=name, service=service, transport=transport) for name, (service, transport) in arms.items()]
     plan = patient_plan(named, []).model_copy(update={"operation_timeout_ms": int(seconds * 1000)})
     errors = {}
@@ -76,8 +74,7 @@ def sent(message: Model) -> dict[str, Any]:
 
 
 def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer]) -> list[SliceAnswer]:
-    """Cause a fault while slices are measured, and return the slices up to the first with errors. On a busy machine the
-    fault may take a while."""
+    """Cause a fault while slices are measured, and return the slices up to the first one with errors."""
     slices: list[SliceAnswer] = []
 
     def meets_it() -> bool:
@@ -92,8 +89,7 @@ def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer])
 
 
 class Engines:
-    """A context manager that runs an engine on each client host of a service. `ready` has each engine's answer about an
-    arm, by the name of the arm."""
+    """A context manager that runs an engine on each client host of a service. `ready` has the answer for each arm."""
 
     def __init__(
         self, plan: Plan, service: Service, workloads: tuple[Workload, ...] = WORKLOADS, threads: int = 1
@@ -146,7 +142,6 @@ class Engines:
         return instrument.slice(1, arm.name, workload, operations, seconds, reconnect, disconnect=disconnect)
 
     def load(self, arm: PlannedArm) -> None:
-        """Load all records of the plan through one arm, if there are any. Tests pass this to `Service.prepare`."""
         if not self._plan.loads:
             return
         warehouses = self._plan.study.warehouses

@@ -1,7 +1,7 @@
 """Makes PostgreSQL servers of this process start from a copy of an initialised data folder.
 
 `initdb` takes a second of CPU time. The folder is in the user's cache, one for each version and way to initialise. All
-copies have the same system identifier; a test of two different servers initialises one of them with `initialise`.
+copies have the same system identifier, so a test of two different servers calls `initialise` for one of them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def copy_from_now_on() -> None:
 def copy_initialised(server: PostgresServer, initdb: Path) -> None:
     """Initialise the server's data folder, or copy one that was initialised earlier and set the new password in it."""
     version = postgres_version(initdb.with_name("postgres"))
-    # Identify a build by its version and size. Its path differs: in each lab a downloaded release runs from another
-    # copy.
+    # Identify a build by its version and size. Paths differ, because a downloaded release runs from another copy in
+    # each lab.
     build = f"{version} {initdb.stat().st_size} {server.initdb_options()}"
     way = f"{os.geteuid()} {build} {inspect.getsource(initialise)}"
     kept = CACHE / hashlib.sha256(way.encode()).hexdigest()[:16]

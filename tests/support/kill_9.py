@@ -24,8 +24,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass
 class LabProcess:
-    """A process that runs a lab. `message` is the JSON that it printed; `pids` and `paths` are the processes and the
-    files that it created."""
+    """A process that runs a lab and printed `message` (JSON). `pids` and `paths` are what the lab has created."""
 
     process: subprocess.Popen[bytes]
     message: dict[str, Any]
@@ -44,9 +43,8 @@ class LabProcess:
 
 @contextlib.contextmanager
 def lab_process(*arguments: str) -> Iterator[LabProcess]:
-    """Run `python` with these arguments. The program must print a line once its lab has started, and end when its input
-    ends."""
-    # The path is short, because Unix sockets are created in it.
+    """Run a Python program that prints a line after its lab's start, and ends when its input ends."""
+    # The path is short enough for Unix sockets.
     with (
         tempfile.TemporaryDirectory(prefix="ct-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
@@ -66,9 +64,9 @@ def lab_process(*arguments: str) -> Iterator[LabProcess]:
 
 
 def left_by_kill_9(*arguments: str) -> dict[str, Any]:
-    """Kill a lab with SIGKILL and return the message that it printed before.
+    """Kill a lab with SIGKILL, and return the message that the lab printed before.
 
-    `arguments` are those of `python`. Fails if anything of the lab was missing before the kill, or is left after it.
+    `arguments` are for `python`. The test fails if something of the lab is missing before the kill, or left after it.
     """
     with lab_process(*arguments) as lab:
         assert lab.pids
@@ -80,7 +78,7 @@ def left_by_kill_9(*arguments: str) -> dict[str, Any]:
 
 
 def _namespaces(pids: set[int]) -> set[Path]:
-    """Return the files of the processes' network namespaces, except that of this process."""
+    """Return the files of the processes' network namespaces, except this process's own."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -90,7 +88,7 @@ def _namespaces(pids: set[int]) -> set[Path]:
 
 
 def _cgroups(pids: set[int]) -> set[Path]:
-    """Return the cgroup folders of the processes, except those of this process."""
+    """Return the cgroup folders of the processes, except this process's own."""
     groups = {group for pid in pids for group in _groups(pid)} - _groups(os.getpid())
     places = [CGROUPS, *CGROUPS.glob("*/")]
     return {place / group for place in places for group in groups if (place / group / "cgroup.procs").exists()}

@@ -45,7 +45,7 @@ def start_standalone(
     expired: bool = False,
     seconds: int = EXPIRES_SECONDS,
 ) -> Standalone:
-    """Start a `mongod` with the TLS mode `tls`. `names` are those in its certificate; None means its address."""
+    """Start a `mongod` with the TLS mode `tls`. `names` are the names in its certificate; None means its address."""
     host, name = lab.address(number), f"mongod-{number}"
     folder = lab.folder / name
     folder.mkdir(exist_ok=True)
@@ -77,8 +77,8 @@ def start_standalone(
         try:
             lab.wait_until(name, answers, HANGS_SECONDS, process)
         except CostofError:
-            # mongod does not start with an expired certificate. On a slow machine the certificate may expire too early,
-            # so it is issued again with a longer validity.
+            # mongod does not start with an expired certificate. If the certificate expires too early on a slow machine,
+            # issue another one with a longer validity.
             if not expired or datetime.datetime.now(datetime.UTC) < certificate.not_valid_after_utc:
                 raise
             lab.stop(name)

@@ -22,7 +22,7 @@ Row = tuple[bytes | None, ...]
 class Column:
     """The definition of a column in a result set.
 
-    `names` are those of its database, table and column on the server. `tail` has the bytes after the definition. There
+    `names` are the names of database, table and column on the server. `tail` has the bytes after the definition. There
     a gateway adds an envelope, which says how the column is encrypted.
     """
 
@@ -34,13 +34,11 @@ class Column:
 
 
 def length(data: bytes, at: int) -> tuple[int, int]:
-    """Return a length-encoded integer and the position after it."""
     more = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
     return (int.from_bytes(data[at + 1 : at + 1 + more], "little"), at + 1 + more) if more else (data[at], at + 1)
 
 
 def text(data: bytes, at: int) -> tuple[bytes, int]:
-    """Return a length-encoded string and the position after it."""
     size, at = length(data, at)
     return data[at : at + size], at + size
 
@@ -69,10 +67,7 @@ def text_row(packet: bytes) -> Row:
 
 
 def binary_row(packet: bytes, columns: list[Column]) -> Row:
-    """Return the values of a binary row without their length prefixes.
-
-    The bitmap of NULL columns starts with two unused bits.
-    """
+    """Return the values of a binary row without length prefixes. Two unused bits precede the bitmap of NULL columns."""
     values: list[bytes | None] = []
     at = 1 + (len(columns) + 9) // 8
     for place, column in enumerate(columns, 2):

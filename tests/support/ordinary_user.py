@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# Forbid further user namespaces: enter one, set its limit to 0, and drop the capability that was needed for that.
+# Forbid further user namespaces: enter a namespace, set its limit to 0, and drop the capability needed for that.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
@@ -74,7 +74,7 @@ def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[st
 
 @contextmanager
 def folder_of_ordinary_user() -> Iterator[Path]:
-    """Yield a folder in which the ordinary user may write. Its path is short, for the sake of Unix sockets in it."""
+    """Yield a folder in which the ordinary user may write. Its path is short enough for Unix sockets."""
     folder = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
     if is_root():
         os.chown(folder, USER.pw_uid, USER.pw_gid)

@@ -20,7 +20,7 @@ POOL = Pool("pool", "transaction", 2)
 
 @dataclass
 class Pooler:
-    """A running PgBouncer and its connection to the server. `settings` are those of clients of the pooler."""
+    """A running PgBouncer and its connection to the server. `settings` are for clients of the pooler."""
 
     program: PgBouncer
     upstream: Upstream

@@ -56,7 +56,6 @@ class RunningServer(PostgresServer):
             self._reload()
 
     def admitting(self, access: str) -> contextlib.AbstractContextManager[None]:
-        """Use another pg_hba.conf with this content."""
         return self.changed(lambda: self.write_access_rules(access), lambda: self.write_access_rules(ACCESS))
 
     def without_tls(self) -> contextlib.AbstractContextManager[None]:
@@ -68,7 +67,6 @@ class RunningServer(PostgresServer):
 
     @contextlib.contextmanager
     def showing(self, certificate: datetime.timedelta) -> Iterator[None]:
-        """Use a certificate that expires after this time."""
         usual = self._certificates["ecdsa-p256"]
         names = [self.address]
         self._certificates["ecdsa-p256"] = self.place.authority.issue("other", "ecdsa-p256", names, certificate)
@@ -80,12 +78,10 @@ class RunningServer(PostgresServer):
             self.show_key("rsa-2048")
 
     def backends(self) -> list[int]:
-        """Return the process ids of the connections of the lab's user."""
         return [pid for pid, user in self.ask("SELECT pid, usename FROM pg_stat_activity") if user == USER]
 
     def _reload(self) -> None:
-        """Reload the configuration and wait until the log says so. It applies before the next connection is
-        accepted."""
+        """Reload the configuration and wait for the log's line about it. The next connection then uses it."""
         earlier = self._reloads()
         self.ask("SELECT pg_reload_conf()")
         eventually("a reload", lambda: self._reloads() > earlier)
@@ -129,8 +125,6 @@ def make_accounts(server: RunningServer) -> None:
 
 
 class AnotherServer(RunningServer):
-    """A server with its own system identifier."""
-
     initialise = initdb.initialise
 
 

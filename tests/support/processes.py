@@ -9,7 +9,6 @@ from pathlib import Path
 
 
 def alive(pid: int) -> bool:
-    """Return whether the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -18,7 +17,7 @@ def alive(pid: int) -> bool:
 
 
 def listening_addresses(pids: list[int]) -> set[str]:
-    """Return the IPv4 and IPv6 addresses on which any of the processes listens, read from the kernel."""
+    """Return the IPv4 and IPv6 addresses on which any of the processes listens, by the kernel's tables."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -41,20 +41,17 @@ from costof.programs.sidecars.haproxy import HaproxySidecar
 from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
-#: A timeout in s for operations that hang: other operations never need so long, even on slow machines. The time limit
-#: of pytest is longer.
+#: A timeout in s for operations that hang. Other operations end sooner even on slow machines. The time limit of pytest
+#: is longer.
 HANGS_SECONDS = 1500
-#: How many ms shorter than requested the round trip of a link may be. The lab subtracts the measured delay of the path,
-#: at most 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
+#: The tolerance in ms for round trips shorter than requested. The lab subtracts the measured delay of the path, at most
+#: 0.3 ms, from the delay that it adds, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 
 @dataclass
 class RunningServer:
-    """A running program of a lab.
-
-    `answers` returns whether the program serves a client. `secrets` must not be visible anywhere outside `folders`.
-    """
+    """A lab's running program. `answers` tests whether it serves a client. Only `folders` may show the `secrets`."""
 
     lab: Lab
     answers: Callable[[], bool]
@@ -72,14 +69,12 @@ class RunningServer:
 
 
 def logs_in(settings: ServiceSettings) -> bool:
-    """Return whether the engine can log in to the server."""
     plan = Plan(operation_timeout_ms=HANGS_SECONDS * 1000, arms=[Arm(name="plain", service=settings)], workloads=[])
     with engine() as client:
         return client.plan(plan).arms[0].error is None
 
 
 def finds_nothing(settings: MongodbSettings) -> bool:
-    """Return whether MongoDB answers that the collection has no records."""
     assert settings.password is not None
     client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
         "mongodb://" + ",".join(settings.addresses),
@@ -115,8 +110,7 @@ ED25519_PLUGIN = "auth_ed25519.so"
 
 
 def make_ed25519_user(server: MariadbServer) -> bool:
-    """Create a user who logs in with ed25519. Return False if the server has no plugin for it; `running_mariadb` starts
-    a server that finds the plugin."""
+    """Create a user who logs in with ed25519. Return False if the server (unlike `running_mariadb`'s) has no plugin."""
     try:
         server.ask("INSTALL SONAME 'auth_ed25519'")
     except CostofError:
@@ -130,7 +124,8 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    must share an `authority`, because a lab's folder has the files of only one authority."""
+    share an `authority`, because a lab's folder has the files of one authority only.
+    """
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
@@ -200,8 +195,7 @@ def tunnel_program() -> Iterator[RunningServer]:
 
 @dataclass
 class RunningBalancer:
-    """A balancer on loopback addresses, as in a lab without root rights. `entrances` has its listening ports by name:
-    plain, tls, reencrypt, through."""
+    """A balancer on loopback addresses. `entrances` has its ports by name: plain, tls, reencrypt, through."""
 
     address: str
     entrances: dict[str, Entrance]
@@ -215,7 +209,6 @@ class RunningBalancer:
 
 @contextlib.contextmanager
 def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer]:
-    """Start an origin and a balancer in front of it."""
     with OriginProcess() as origin:
         authority = Authority(lab.folder / "certificates")
         certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
@@ -249,7 +242,6 @@ def balancer_program(kind: type[Balancer]) -> Iterator[RunningServer]:
 
 @contextlib.contextmanager
 def sidecar_program(kind: type[Sidecar]) -> Iterator[RunningServer]:
-    """Start an origin, and two sidecars in front of it with mutual TLS between them."""
     with Lab() as lab, OriginProcess() as origin:
         address = f"{lab.address(2)}:9000"
         origin.begin([Listener(address=address)])
@@ -294,7 +286,6 @@ PROGRAMS = {
 
 
 def get(url: str, context: ssl.SSLContext | None = None) -> str:
-    """Return the body of a response to GET over a new connection."""
     with urllib.request.urlopen(url, timeout=HANGS_SECONDS, context=context) as response:  # noqa: S310  # a server of the lab
         return str(response.read().decode())
 
@@ -305,7 +296,6 @@ def check_of(user: str, password: str) -> str:
 
 
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:
-    """Log in as the user of the workload, without TLS."""
     return pymysql.connect(
         host=address or server.address,
         port=port or server.port,
@@ -346,7 +336,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds, or fail after a very long time. `what` names the condition in the error."""
+    """Wait until the condition holds, and fail after a very long time. `what` is the condition's name in the error."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

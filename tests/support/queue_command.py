@@ -1,7 +1,8 @@
 """A load generator for a simulated queue: it prints the rate and the percentiles of a slice, without any waiting.
 
-Requests arrive at random, wait in one queue and take a fixed time. So the capacity within a limit on a percentile is
-known (`queue_server.capacity`), and a slice takes milliseconds. It imports only the standard library, to start fast.
+Requests arrive at random, wait in one queue and take a fixed time. The capacity within a limit on a percentile is
+therefore known (`queue_server.capacity`), and a slice takes milliseconds. The program imports only the standard
+library, to start fast.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def main(rate: float, service_seconds: float, seconds: float) -> None:
         times.append(free - now)
         now += chance.expovariate(rate)
     times.sort()
-    # The rate is lower if the queue is overloaded, as the last request then ends only after the slice.
+    # In an overloaded queue the last request ends after the slice, and the rate is lower.
     print(f"rate {len(times) / max(seconds, free):.3f}")
     for percentile in (50, 95, 99):
         print(f"p{percentile} {times[int(len(times) * percentile / 100)] * 1000:.4f}")

@@ -1,8 +1,8 @@
 """A relay in front of a database that lets it serve one query at a time, each for a fixed time.
 
-Queries in plain text and under TLS have queues and service times of their own. So the capacity within a latency limit
-is known by construction (`queue_server.capacity`), although a real server answers each query. The relay does not read
-what it forwards: it recognizes queries by their length, and forwards anything else, such as log-ins, at once.
+Queries in plain text and under TLS have queues and service times of their own. The capacity within a latency limit is
+therefore known by construction (`queue_server.capacity`), although a real server answers each query. The relay does not
+read what it forwards: it recognizes queries by their length, and forwards anything else, such as log-ins, at once.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ class Server(asyncio.Protocol):
 
 
 class Client(asyncio.Protocol):
-    """A client's connection to the relay."""
-
     def __init__(self, turns: dict[int, Turns], server: tuple[str, int]) -> None:
         self._turns, self._address = turns, server
         self._server: asyncio.Transport | None = None

@@ -28,7 +28,6 @@ class Queue:
             heappush(self._free, 0.0)
 
     def departure(self, now: float) -> float:
-        """Return when a request that arrives now has been served."""
         end = max(now, self._free[0]) + self._service
         heapreplace(self._free, end)
         return end

@@ -50,8 +50,7 @@ EVERYTHING = 0xFFFF_FFFF & ~(CONNECT_WITH_DB | SSL | CONNECT_ATTRIBUTES | 0x20_0
 
 @dataclass
 class Answer:
-    """The answer to a command. `error` is its number and message, and may follow rows. `over` means that the server
-    closed the connection."""
+    """The answer to a command. `error` (number, message) may follow rows. `over` means a closed connection."""
 
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -60,8 +59,7 @@ class Answer:
     over: bool = False
 
     def is_sealed(self, place: int) -> bool:
-        """Return whether every value of the column at index `place` looks like a ciphertext, and at least one value
-        is not NULL."""
+        """Return whether column `place` has values other than NULL, all of which look like ciphertexts."""
         column = self.columns[place]
         values = [row[place] for row in self.rows if row[place] is not None]
         looks = all(len(value) >= LEAST_CIPHERTEXT and value[0] == 1 for value in values if value is not None)
@@ -73,8 +71,7 @@ class HungUp(Exception):  # noqa: N818  # not an error: many tests expect it
 
 
 class Client:
-    """A connection that logs in when it is created; a context manager. If the login is refused, `refusal` has number
-    and message."""
+    """A context manager that logs in at its creation. `refusal` has number and message of a refused login."""
 
     def __init__(
         self,
@@ -141,8 +138,7 @@ class Client:
         return answer
 
     def execute(self, number: int, tail: bytes = b"") -> Answer:
-        """Send COM_STMT_EXECUTE for the statement with this id. `tail` has the parameters in the format of the
-        protocol."""
+        """Send COM_STMT_EXECUTE for the statement with this ID. `tail` has the parameters in the protocol's format."""
         return self.command(EXECUTE, struct.pack("<IBI", number, 0, 1) + tail, is_binary=True)
 
     def command(self, command: int, body: bytes = b"", *, is_binary: bool = False) -> Answer:
@@ -154,7 +150,7 @@ class Client:
         return answer
 
     def send(self, command: int, body: bytes = b"") -> None:
-        """Send a command, in several packets if it is long, without waiting for an answer."""
+        """Send a command, in several packets if necessary, without waiting for an answer."""
         payload = bytes([command]) + body
         self._sequence = 0
         for start in range(0, len(payload) + 1, 0xFFFFFF):
@@ -172,7 +168,6 @@ class Client:
             answer.over = True
 
     def _result(self, answer: Answer, is_binary: bool) -> int:
-        """Read one result set into the answer and return the status flags of the server."""
         first = self._packet()
         if self._iserror(first, answer):
             return 0

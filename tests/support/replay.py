@@ -1,7 +1,7 @@
 """A simulated run that is replayed round by round, as if it ran now, to test the displays of its progress.
 
 As a program, `python -m tests.support.replay RUN PIPE` replays a round for each line 'round' that it reads from a pipe,
-and ends at the pipe's end. So a test decides when a terminal is drawn.
+and ends at the pipe's end. A test can therefore decide when a terminal is drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from costof.results.run import Run, server_readings
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 
-#: The duration of a round by the simulated clock.
 ROUND_SECONDS = 3.0
 
 

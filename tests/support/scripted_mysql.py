@@ -27,8 +27,7 @@ class ResultSet:
 
 @dataclass
 class ScriptedMysql:
-    """A server with one thread and one connection. It answers a statement with the result set that `results` returns
-    for it, or with OK for None."""
+    """A server for one connection. It answers statements with the result sets from `results`, or OK for None."""
 
     results: Callable[[str], ResultSet | None]
     client_hello: bytes = b""
@@ -51,7 +50,6 @@ class ScriptedMysql:
                     self._send(number % 256, packet)
 
     def _send(self, number: int, packet: bytes) -> None:
-        # A client may disconnect at any time.
         with suppress(OSError):
             self._server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
 

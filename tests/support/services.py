@@ -42,9 +42,9 @@ class Kind:
     - `counted_as`: the name under which its servers count a connection with TLS 1.3;
     - `operation`: the workload that uses open connections, such as "query";
     - `may_differ`: fields of client settings that may differ between arms, such as "addresses";
-    - `proves`: whether the service itself gives evidence that its clients cannot give. A pair of answers: for a lab,
-      and for a target (a user's own servers);
-    - `privileges`: what is granted to the account on a target.
+    - `proves`: whether the service itself gives evidence that its clients cannot give. The first value is for a lab,
+      the second for a target (a user's own servers);
+    - `privileges`: the privileges of the account on a target.
     """
 
     study: str
@@ -94,7 +94,7 @@ HTTP = Kind(
     workloads=HTTP_WORKLOADS,
     records=False,
     may_differ=("addresses", "host"),
-    # Only in a lab is there evidence of the server to which the balancer forwards requests.
+    # Only a lab has evidence of the server to which the balancer forwards requests.
     proves=(True, False),
 )
 
@@ -111,8 +111,6 @@ FIREWALL = Kind(
 
 @dataclass
 class RunningService:
-    """An open service. `counts` says whether its servers count connections."""
-
     kind: Kind
     plan: Plan
     service: Service
@@ -144,7 +142,7 @@ def in_lab(kind: Kind) -> contextlib.AbstractContextManager[RunningService]:
 
 @contextlib.contextmanager
 def user_of_a_set() -> Iterator[tuple[str, Path]]:
-    """Start a replica set as a costof user has it, and yield its URL and the path of its CA file."""
+    """Start a replica set like a user's own, and yield its URL and the path of its CA file."""
     with in_lab(MONGODB) as running:
         end = sent(running.service.endpoint(running.plan.arms[2]))
         service = end["service"]
@@ -171,7 +169,7 @@ def replication_target() -> Iterator[RunningService]:
 def mysql_target(kind: Kind) -> Iterator[RunningService]:
     with Lab() as lab, running_mariadb(lab) as server:
         user_of_many_databases(server, may=kind.privileges)
-        # The column-encryption study gets no CA file, since with one it would use TLS on both sides of the gateway.
+        # With a CA file, the column-encryption study would use TLS on both sides of the gateway.
         access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
         with opened(kind, plan_for(kind, "mysql://a-user"), access) as running:
             yield running

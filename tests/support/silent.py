@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def silent_listener(says: bytes = b"") -> Iterator[int]:
-    """Yield the port on 127.0.0.1 of a server that sends `says` to each connection. Connections stay open until the
-    end."""
+    """Yield the port on 127.0.0.1 of a server that sends `says` to each connection and keeps connections open."""
     accepted: list[socket.socket] = []
 
     def take(listener: socket.socket) -> None:

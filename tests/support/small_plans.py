@@ -18,7 +18,6 @@ from costof.study.schema import SliceSize, Study
 from tests.support.programs import HANGS_SECONDS
 
 REPLICATION = "mongodb-chained-replication"
-#: A workload of TPC-C with one terminal, for an engine.
 ONE_TERMINAL = (Workload(name="transactions", kind="tpcc", tpcc={}),)
 
 
@@ -64,18 +63,17 @@ def with_only(plan: Plan, workload: str) -> Plan:
 
 
 def two_rounds(plan: Plan, **operations: int) -> Plan:
-    """Return the plan with exactly two rounds, no warm-up, and slices of the given numbers of operations, by
-    workload."""
+    """Return the plan with two rounds, no warm-up, and slices with these numbers of operations, by workload."""
     sizes = {name: SliceSize(operations=count, seconds=HANGS_SECONDS) for name, count in operations.items()}
     counts = {"fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     return plan.model_copy(update={"slices": sizes, **counts})
 
 
 def ended_by_operations(plan: Plan, **operations: int) -> Plan:
-    """Return the plan with slices that end by their number of operations and not by time. So a slice on a busy
-    machine takes longer; otherwise it could end without an operation.
+    """Return the plan with slices that end by their number of operations and not by time.
 
-    `operations` are smaller numbers for workloads whose planned number takes too long.
+    On a busy machine, a slice that ends by time could have no operation. `operations` are smaller numbers for workloads
+    whose planned number takes too long.
     """
     sizes = {
         name: size.model_copy(

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from pathlib import Path
 
-#: The folder, or None if the tests run in one process and need not share anything.
+#: The folder; None if the tests run in one process and share nothing.
 folder: Path | None = None

@@ -23,8 +23,8 @@ ROUNDS = 8
 def fake_sweep(folder: Path, capacities: Mapping[str, float]) -> Ledger:
     """Write a sweep of the study postgres-tls.
 
-    `capacities` has connections a second by protection, such as `{"plain": 800, "tls": 400}`. The identical copy of the
-    control has the control's capacity.
+    `capacities` has connections a second by protection, such as `{"plain": 800, "tls": 400}`. The control's identical
+    copy has the same capacity as the control.
     """
     load, limit = RequestedLoad(f"{LEAST}/s..{MOST}/s", str(QUERIES)), ("p99 of a query", f"{LIMIT_MS}ms")
     plan = plan_of("postgres-tls", "quick", load=load, limits=[limit])

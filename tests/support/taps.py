@@ -11,7 +11,7 @@ from typing import Self
 
 
 class Tap:
-    """A context manager that forwards connections to `server`, given as host:port, and waits for their end on exit.
+    """A context manager that forwards connections to `server` (host:port), and on exit waits for their end.
 
     `swap` receives each piece of data from the server, and returns what the client gets instead.
     """
@@ -47,12 +47,11 @@ class Tap:
             thread.join()
 
     def received(self) -> bytes:
-        """Return all bytes sent to clients so far. Bytes are kept before they are forwarded."""
+        """Return all bytes sent to clients so far. The tap stores bytes before it forwards them."""
         with self._lock:
             return bytes(self._received)
 
     def sent(self) -> list[bytes]:
-        """Return the bytes that clients have sent so far, by connection."""
         with self._lock:
             return [bytes(each) for each in self._sent]
 

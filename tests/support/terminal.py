@@ -16,7 +16,6 @@ import pytest
 
 from tests.support.programs import eventually
 
-#: An escape sequence that sets a colour.
 COLOUR = re.compile(r"\x1b\[[\d;]*\b(3[0-7]|9[0-7]|38|48)[\d;]*m")
 
 
@@ -40,7 +39,7 @@ class Terminal:
         return self.screen()
 
     def resize(self, width: int, height: int) -> None:
-        """Resize the window. Wait until the program in it has the new size, because tmux tells it with a delay."""
+        """Resize the window, and wait until tmux has told the program in it the new size."""
         self.run("resize-window", "-t", "it", "-x", str(width), "-y", str(height))
         device = self.run("display-message", "-p", "-t", "it", "#{pane_tty}").strip()
         with open(device) as tty:  # noqa: PTH123  # a device

@@ -64,14 +64,13 @@ class UsersServer:
     records: ClassVar[int] = 200
     #: The engine's workloads in a small run. The last workload other than `load` reads or writes the run's records.
     workloads: ClassVar[tuple[Workload, ...]] = WORKLOADS
-    #: `writes`: the verb in each line of a dry run that announces a write. `needs`: the privileges that the dry run
-    #: asks for if the place is `CHOSEN`.
+    #: `writes` has the verb in each line of a dry run that announces a write, `needs` the privileges that the dry run
+    #: names for the place `CHOSEN`.
     writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
     needs: ClassVar[str]
     privileges: ClassVar[tuple[str, ...]]
-    #: Whether the error about missing privileges mentions --database if the account has privileges on only one place.
+    #: Whether the error about missing privileges mentions --database for an account with privileges on only one place.
     grants_one_place: ClassVar[bool] = False
-    #: Databases that belong to the server itself.
     SYSTEM: ClassVar[set[str]] = set()
     server: Any
     ca_file: Path
@@ -230,7 +229,7 @@ class PostgresSchema(Postgres):
 
 
 class PostgresCommits(Postgres):
-    """A PostgreSQL server for a study of commits: its arms insert rows, and differ in a setting of the session."""
+    """A PostgreSQL server for a study of commits, whose arms insert rows and differ in a setting of the session."""
 
     study = "postgres-durability"
     workloads = (Workload(name="commit", kind="ycsb", workers=2, ycsb={"phase": "load", "field_length": 10}),)
@@ -297,7 +296,7 @@ class Mongodb(UsersServer):
 
 class Redis(UsersServer):
     study, scheme = "redis-tls", "rediss"
-    #: So many records that costof needs several commands to delete them.
+    #: The number of records, for whose deletion costof needs several commands.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
     privileges = ("GET", "HDEL")
@@ -326,7 +325,6 @@ class Redis(UsersServer):
         self.server.ask("SET", f"costof:{place}:{THEIRS}", "1")
 
     def occupy(self, place: str) -> None:
-        """Set the last of the keys that a run would write."""
         self.server.ask("SET", f"costof:{place}:key:{self.records - 1:012}", "1")
 
     def forge(self, place: str) -> None:

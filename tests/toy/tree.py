@@ -30,7 +30,7 @@ class Tree:
         self._built = folder / "built"
         self._engine = engine_path()
         for name in _git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard"):
-            # Git also lists deleted files until the deletion is committed.
+            # Git also lists files whose deletion is not committed.
             if (ROOT / name).is_file():
                 _copy(ROOT / name, self.root / name)
         _git(self.root, "init", "--quiet")
@@ -38,7 +38,6 @@ class Tree:
         self._make_environment()
 
     def lay(self, toy: str) -> None:
-        """Copy the files of an example (a folder of `tests/toy`) into the copy."""
         for name in _git(TOYS / toy, "ls-files", "--cached", "--others", "--exclude-standard"):
             _copy(TOYS / toy / name, self.root / name)
 
@@ -68,8 +67,8 @@ class Tree:
     def build_engine(self) -> None:
         """Build the copy's engine, and use it from now on. Third-party crates are shared with the repository's build.
 
-        The copy's own crates are built separately, because the variable RUSTC_WORKSPACE_WRAPPER is set. The wrapper
-        (`env`) has no other effect.
+        RUSTC_WORKSPACE_WRAPPER makes Cargo build the copy's own crates separately. The wrapper (`env`) does nothing
+        else.
         """
         env = {
             "CARGO_BUILD_BUILD_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "engine" / "target")),

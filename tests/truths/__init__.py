@@ -1,4 +1,4 @@
-"""The true times and counts with which runs of each study are simulated.
+"""The true times and counts of each study's simulated runs.
 
 The modules are merged: `TRUTHS` has a `Truth` for each study. For studies that need them, `SMALL` has the settings of
 the smallest run whose report has every section.

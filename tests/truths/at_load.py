@@ -18,10 +18,7 @@ CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """A simulated run at a load.
-
-    Of the requested load, the share `arriving` arrives. Of that, a protected arm serves the share `served`.
-    """
+    """A simulated run: the share `arriving` of the load arrives, of which protected arms serve the share `served`."""
 
     def __init__(self, served: float = 1.0, arriving: float = 1.0) -> None:
         super().__init__()
@@ -117,9 +114,9 @@ class Stalled(AtLoad):
 
 
 def _per_second(load: Load | None, operation_ms: float) -> float:
-    """Return the load's rate a second: a fixed rate if it has one, else that of pooled connections with a think time.
+    """Return the load's fixed rate a second or, without one, the rate of pooled connections with a think time.
 
-    In the second case each connection waits for its think time after each operation, which takes `operation_ms`.
+    These connections wait for the think time after each operation, which takes `operation_ms`.
     """
     assert isinstance(load, Arrivals | Pool)
     if load.per_second:

@@ -1,6 +1,6 @@
 """Simulated runs of the studies of audit logging. Each log entry takes the same time and the same number of bytes.
 
-So the relative cost is largest for short statements, and an extension that logs nothing costs nothing.
+The relative cost is therefore largest for short statements, and an extension that logs nothing costs nothing.
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
 FLUSH_MS = 0.62
-#: By how many ms a flush was slower (or faster, if negative) at each measurement of the disk.
+#: The deviation of a flush in ms at each measurement of the disk; positive if it was slower.
 DRIFTS_MS = (-0.01, 0.005, -0.004, 0.003, 0.006)
-#: Processing time in ms of a commit if there is one client, and how much longer it takes for each further client.
+#: Processing time in ms of a commit with one client, and the addition for each further client.
 ALONE_MS, SHARED_MS = 0.084, 0.031
-#: The number of flushes for which a commit waits if there are several clients: the one that is under way, and most
-#: often the next.
+#: The number of flushes for which a commit waits with several clients: the current flush, and most often the next one.
 WAITS_OF_SEVERAL = 1.9
 OPERATIONS = 400
 

@@ -1,6 +1,6 @@
 """Simulated runs of `mariadb-encryption-at-rest` and `postgres-encryption-at-rest`.
 
-Encryption lengthens writes, and those reads that read from the disk.
+Encryption lengthens writes, and reads from the disk.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ JSON_LIMIT_KB = 8
 
 
 def rules_ms(arm: PlannedArm) -> float:
-    """Return the true CPU time of the rules for a request of the arm."""
     size = BODY_KB[arm.levels["request"]]
     is_limited = arm.levels.get("tuning") == "json-limit" and arm.levels["request"].startswith("json")
     inspected = 0 if is_limited and size > JSON_LIMIT_KB else size

@@ -24,7 +24,7 @@ CONNECT_MS = 0.15
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
 LEAST_CONNECT_MS = 0.3
-#: Workloads of so few requests that none waits for another.
+#: Workloads with so few requests that no request waits for another.
 UNQUEUED = ("connection", "kept_request")
 #: Duration in ms of a TCP handshake, and of a TLS handshake with an idle balancer.
 TCP_MS, TLS_MS = 0.1, 1.1

@@ -80,8 +80,6 @@ class EveryQueryPays(FewPay):
 
 
 class FewQueries(Truth):
-    """A simulated run with only 30 queries in each slice (measured window)."""
-
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
         if workload != "wire_query":
@@ -90,8 +88,6 @@ class FewQueries(Truth):
 
 
 class NeverPlain(Truth):
-    """A simulated run in which every query of the control fails."""
-
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
         if workload != "wire_query" or not arm.name.startswith("plain"):

@@ -1,8 +1,8 @@
 """Simulated runs of `mongodb-chained-replication`.
 
-Each member beyond two that replicates directly from the primary slows the primary. Each hop delays a write that waits
-for the majority. With the level `natural` of `sync`, MongoDB chooses the shape: a star, or a tree if there
-are 15 nodes.
+Each member after the second that replicates directly from the primary slows the primary. Each hop delays a write that
+waits for the majority. With the level `natural` of `sync`, MongoDB chooses the shape: a star, or a tree if there are 15
+nodes.
 """
 
 from __future__ import annotations

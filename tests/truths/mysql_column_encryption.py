@@ -1,7 +1,7 @@
 """Simulated runs of `mysql-column-encryption`.
 
-The number of transactions a second is the number of cores divided by the CPU time of a transaction, which is that of
-client, gateway and server together.
+The number of transactions a second is the number of cores divided by the CPU time of a transaction, added up over
+client, gateway and server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIRECT = "direct"
 CORES = 2.0
 SECONDS = 3
 STATEMENTS = 28
-#: By type of transaction: how many of 100 transactions have this type, and their time relative to the average.
+#: By type of transaction: how many of 100 transactions have it, and their time relative to the average.
 MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
 PARTS = {"new_order": 1.3, "payment": 0.5, "order_status": 0.4, "delivery": 3.0, "stock_level": 0.8}
 #: CPU time in ms, by role: of a transaction without a gateway, the addition by a gateway that encrypts nothing, and the

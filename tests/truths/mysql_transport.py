@@ -17,10 +17,9 @@ PHASES: dict[str, dict[str, tuple[float, int]]] = {
     "ssh": {"tcp": (0.034, 0), "greeting": (0.415, 1), "auth": (0.243, 1)},
 }
 OPERATION_MS = {"plain": 0.058, "tls": 0.066, "ssh": 0.171}
-#: How many times as long an operation takes with 1, 8 or 32 connections, because all connections share two cores.
+#: The slowdown of an operation with 1, 8 or 32 connections, which share two cores.
 CONTENTION = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
-#: A round trip takes slightly longer than requested: LATE times as long, plus LATE_MS. JITTER is the noise of this
-#: time.
+#: A round trip takes LATE times as long as requested, plus LATE_MS. JITTER is the noise of this time.
 LATE, LATE_MS, JITTER = 1.004, 0.05, 0.0006
 OPERATIONS = 50
 CONNECTION_BYTES = {"plain": 412.0, "tls": 3120.0, "ssh": 780.0}

@@ -29,7 +29,7 @@ OPERATION_MS = (0.055, 0.104)
 #: Time that TLS adds to a query, for each of the two sides of the pooler that use TLS.
 RECORD_MS = 0.006
 #: CPU time in ms of a new connection: on a server without a pool (without TLS, with TLS); in the pooler without TLS;
-#: and what a TLS handshake adds in the pooler.
+#: and the addition of a TLS handshake in the pooler.
 SERVER_CPU = (3.1, 4.6)
 POOLER_CPU, HANDSHAKE_CPU = 0.21, 1.42
 QUERY_CPU = 0.021
@@ -40,8 +40,6 @@ OPERATIONS, CLIENTS = 40, 200
 
 @dataclass(frozen=True)
 class Path:
-    """The properties of the path between client and server in an arm."""
-
     pooled: bool
     client_tls: bool
     server_tls: bool
@@ -81,10 +79,7 @@ def cores_of(arm: PlannedArm) -> float:
 
 
 class PoolingTruth(Truth):
-    """A simulated run of the pooling study.
-
-    In session mode, clients that connect all at once (workload `storm`) wait for the pool.
-    """
+    """A simulated run of the pooling study: in session mode, simultaneous clients (`storm`) wait for the pool."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         path, connecting = Path.of(arm), workload not in ("wire_query", "query_8")
@@ -94,7 +89,7 @@ class PoolingTruth(Truth):
         whole, _ = spent["connect_and_first_operation" if connecting else "operation"]
         cpu = path.server_ms if connecting else QUERY_CPU, path.pooler_ms if connecting else QUERY_CPU * path.pooled
         least = max(whole / workers, cpu[0] / SERVER_CORES, cpu[1] / min(path.cores, 1.0))
-        # If there are too few cores, all phases take longer by the same factor.
+        # With too few cores, all phases take longer by the same factor.
         slower = chance.times * max(1.0, least * workers / whole)
         seconds = operations * least * chance.times / 1e3
         opened = operations if connecting else 0

@@ -59,7 +59,7 @@ class RedisTruth(Truth):
             for name, (own, trips) in spent.items()
         }
         client, server = CPU_MS["connect" if connects else "operation"][tls]
-        # With stunnel, the CPU time of TLS is spent in stunnel and not in the server.
+        # With stunnel, TLS uses CPU time of stunnel instead of the server.
         plain = CPU_MS["connect" if connects else "operation"][False][1]
         roles = {"server": plain, "stunnel": 1.5 * server} if stunnel else {"server": server}
         opened = OPERATIONS if connects else 0

@@ -11,8 +11,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import HostsSettings, Plan
 from costof.messages.process import HostLostError, HostsProcess
 
-#: A program that replaces the process. It dies of a signal, as Ray's process can: when it receives the request that
-#: `DIES` names, or at its end if `DIES` is "end".
+#: A program that replaces the process. Like Ray's process, it may die of a signal: when it receives the request `DIES`,
+#: or at its end for "end".
 STAND_IN = """
 import json, os, signal, sys
 def die(): os.kill(os.getpid(), signal.SIGSEGV)
@@ -32,7 +32,6 @@ PLAN = Plan(arms=[], workloads=[])
 
 
 def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answers: object) -> HostsProcess:
-    """Return a process that is replaced by the stand-in with these answers."""
     text = STAND_IN.replace("DIES", repr(dies)).replace("ANSWERS", repr({**ANSWERS, **answers}))
     (folder / "stand_in.py").write_text(text)
     process = HostsProcess(HostsSettings(address="auto"), "engine")

@@ -1,5 +1,4 @@
-"""Tests of this project's own rules, which no linter knows: on names of studies and levels in code, the table of
-folders, and file names."""
+"""Tests of this project's own rules, which no linter knows: names of studies, the map of folders, file names."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line number and text of each string in the code, except in tests, which begin with `#[cfg(test)]` at the
-    left margin."""
+    """Yield line and text of each string in the code before the tests (`#[cfg(test)]` at the left margin)."""
     code = path.read_text().split("\n#[cfg(test)]", 1)[0]
     for number, line in enumerate(code.splitlines(), 1):
         if not line.lstrip().startswith("//"):

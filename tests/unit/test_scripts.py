@@ -43,7 +43,6 @@ UNPACKED = {FILES[path][1] or Path(path).name for path in WANTED}
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
-# Stand-ins for apt and dpkg, with a folder as their package archive.
 STUBS = {
     "id": "echo 0",
     "python3": "exit 0",

@@ -278,7 +278,7 @@ def test_goal_for_the_time_to_a_verdict_is_half_of_the_time_of_the_earlier_versi
 
 
 def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, seconds: float = 40.0) -> QuickRow:
-    """Return an effect whose interval has the half-width `half` on the log scale."""
+    """Return an effect whose interval has the half-width `half` on a logarithmic scale."""
     return QuickRow(
         **dict(describe(Trial("quick", "redis-tls", NOTHING, False, number))),
         metric="wire.connect",
@@ -339,7 +339,6 @@ def test_wrong_verdicts_of_each_tool_about_identical_commands_are_counted() -> N
 
 
 def campaign(folder: Path) -> Rows:
-    """Return the rows that a quick campaign has for trials of the kinds "peer", "tail" and "effect"."""
     rows = Rows(folder / "rows")
     for trial in trials(QUICK):
         match trial.kind:

@@ -2,7 +2,7 @@
 
 Each module defines a `CLIENT`: the program's command line, its tests, and a function that returns the options,
 environment variables and files for an arm (a measured variant, such as TLS 1.3). If the program lacks an option that an
-arm needs, such as one for the TLS version, the arm is left out.
+arm needs, for example for the TLS version, the run leaves the arm out.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "co
 #: For programs that run for a number of requests: the maximum seconds that each connection may wait for network round
 #: trips. On a slow network such a program sends fewer requests, so that its run stays short.
 FAR_SECONDS = 1.0
-#: Timeout of a run of the program, in case the server no longer answers.
+#: Timeout of a run of the program, in case the server stops answering.
 LONGEST_SECONDS = 60.0
-#: The maximum number of threads for a program that divides its connections among threads.
 MOST_THREADS = 2
 
 
@@ -58,8 +57,7 @@ class ClientLoad:
     def requests(self, most: int) -> int:
         """Return the number of requests for a program that runs for a number of requests and not for a time.
 
-        The number is `most` for each connection. It is smaller if so many round trips would take longer than
-        `FAR_SECONDS`.
+        The number is `most` for each connection. It is smaller if the round trips would take longer than `FAR_SECONDS`.
         """
         far = int(FAR_SECONDS * 1000 / self.round_trip_ms) if self.round_trip_ms else most
         return self.connections * max(1, min(most, far))
@@ -101,11 +99,11 @@ class Client:
     """A load generator that the user can choose with `--client`.
 
     `run` is its command line, and `package` its Debian package. `services` lists the servers that it can send load to,
-    by server program ('postgres') or kind of service ('http'). By default it runs the first of `tests`, with
+    by server program ('postgres') or kind of service ('http'). By default the client runs the first of `tests`, with
     `connections` connections.
 
-    `invocation` returns the options and environment variables with which it measures a server, or raises
-    `UnsupportedArmError`. `folders` returns folders in which to look for the program besides those in PATH.
+    `invocation` returns the options and environment variables for a server, or raises `UnsupportedArmError`. `folders`
+    returns folders in which to look for the program besides those in PATH.
     """
 
     program: str
@@ -227,7 +225,7 @@ def closing_headers(requests_per_connection: int | None) -> list[str]:
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 
-    Such settings are session resumption, a fixed cipher suite, a fixed group, and a TLS version that is not in
+    These settings are session resumption, a fixed cipher suite, a fixed group, and a TLS version that is not in
     `versions`. The version None stands for an arm that does not fix the version.
     """
     transport = endpoint.transport

@@ -1,7 +1,7 @@
 """nghttp2's h2load: HTTP/1.1 requests as fast as the connections allow.
 
-h2load never verifies certificates, and uses the TLS defaults of its OpenSSL. It is run for a number of requests and not
-for a duration, because h2load 1.52 with a duration may never end if it speaks HTTP/1.1.
+h2load never verifies certificates, and uses the TLS defaults of its OpenSSL. It runs for a number of requests, because
+h2load 1.52 with a duration may never end with HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     check_tls(endpoint, (None, "1.3"))
     if settings.has_secrets and (settings.headers or settings.body is not None):
         raise UnsupportedArmError("cannot send your headers without showing them in the process list")
-    # With :authority, h2load sends this name in the header Host. Otherwise it would send the address in the URL.
+    # With :authority, h2load sends this name in the header Host. By default it sends the address in the URL.
     headers = [f":authority: {settings.host}"] if settings.host is not None else []
     headers += [header.get_secret_value() for header in settings.headers]
     headers += closing_headers(settings.requests_per_connection)

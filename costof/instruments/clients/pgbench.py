@@ -24,8 +24,8 @@ from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.versions import find_postgres
 
-#: pgbench's standard transaction (like TPC-B), with the number of accounts as a variable. pgbench's own script assumes
-#: 100,000 accounts for each bank branch, and the lab's tables have fewer.
+#: pgbench's standard transaction (like TPC-B), with the number of accounts as a variable: pgbench's own script assumes
+#: 100,000 accounts for each bank branch, more than the lab's tables have.
 TPCB_LIKE = """\
 \\set aid random(1, :accounts)
 \\set bid random(1, :branches)
@@ -67,7 +67,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     if settings.table_schema is not None:
         if settings.pooled:
             raise UnsupportedArmError("cannot name the schema of its tables, and a pooler rejects search_path")
-        # pgbench's statements name tables without a schema, so only the search path makes the server find the tables.
+        # pgbench's statements name tables without a schema, so the server finds the tables only by the search path.
         path = {"search_path": f'"{settings.table_schema}"'}
         settings = settings.model_copy(update={"session": path | (settings.session or {})})
     if settings.session:
@@ -104,10 +104,7 @@ def _size(load: ClientLoad, branches: int | None) -> list[str]:
 
 
 def _server_folders() -> list[Path]:
-    """Return the folder of PostgreSQL's server programs, where Debian installs pgbench; [] if it is unknown.
-
-    The folder is not on PATH.
-    """
+    """Return the folder, not on PATH, of PostgreSQL's programs, in which Debian installs pgbench; [] if unknown."""
     try:
         return [find_postgres().parent]
     except CostofError:

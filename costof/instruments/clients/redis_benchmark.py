@@ -1,7 +1,7 @@
 """redis-benchmark: GETs or SETs of random strings.
 
-redis-benchmark verifies a server's certificate against a CA file, but not the server's name. It runs for a number of
-requests and not for a time, so it is run several times in each slice (measured window).
+redis-benchmark verifies a server's certificate against a CA file, but not the server's name. It stops after a number of
+requests, so costof runs it several times in each slice (measured window).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from costof.instruments.clients import (
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.redis.connection import RedisSettings
 
-#: The number of requests on each connection. Even if the server flushes its log to disk before each answer, this takes
-#: only about a second.
+#: The number of requests on each connection. They take only about a second, even if the server flushes its log to disk
+#: before each answer.
 REQUESTS = 1_000
 
 

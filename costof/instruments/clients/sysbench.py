@@ -22,8 +22,8 @@ from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
 VARIABLE = "SYSBENCH_PASSWORD"
-#: `printf` is built into the shell, so no process has the password in its arguments, which all users of the machine can
-#: see.
+#: All users of the machine can see a process's arguments. `printf` is built into the shell, so no process has the
+#: password there.
 WITH_PASSWORD = f'printf "mysql-password=%s\\n" "${VARIABLE}" | exec "$0" --config-file=/dev/stdin "$@"'
 
 

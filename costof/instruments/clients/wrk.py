@@ -41,7 +41,6 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
 
 
 def _script(settings: HttpSettings) -> str:
-    """Return the Lua script that sets the requests' body and headers; '' if there are none."""
     lines = []
     if settings.body is not None:
         lines += ['wrk.method = "POST"', f"wrk.body = {_quoted(settings.body)}"]
@@ -52,7 +51,6 @@ def _script(settings: HttpSettings) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as a string literal of Lua."""
     for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")):
         text = text.replace(sign, escaped)
     return f'"{text}"'

@@ -24,10 +24,10 @@ from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPO
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: The maximum length of a command's output in the results. Of a longer output only the end is kept.
+#: The maximum length of a command's output in the results. Longer output is cut at its beginning.
 KEPT_CHARACTERS = 2000
-#: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
-#: do not match, since they are a shell's working directories.
+#: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and
+#: OLDPWD, a shell's working directories, do not match.
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
@@ -36,9 +36,9 @@ SETUP_SECONDS = 3600.0
 #: The environment variable in which a program gets the number of its run, such as '3', or 'warmup-0' if the run is not
 #: measured. hyperfine sets the same variable.
 ITERATION = "HYPERFINE_ITERATION"
-#: Standard input is a pipe from costof, which closes when costof ends. The command that is running is then ended too.
+#: Standard input is a pipe from costof, which closes when costof ends. The running command is then ended too.
 STDIN = 0
-#: Matches those error messages of readers (report parsers) that mean that a program's report is missing or incomplete.
+#: Matches error messages of readers (report parsers) about a missing or incomplete report.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
@@ -59,7 +59,7 @@ class AroundError(Exception):
 
 
 class UndoError(Exception):
-    """A level (setting) could not be undone, so it would affect all later slices (measured windows)."""
+    """A level (setting) could not be undone, so its changes would affect all later slices (measured windows)."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Runs:
     def count_failures(self, program: str, report: Report) -> bool:
         """Add a report's operations and failures to the counts.
 
-        Return whether the report's figures can be used. They cannot if more than the share `MOST_FAILED` of the
+        Return whether the report's figures can be used, that is, whether at most the share `MOST_FAILED` of the
         operations failed.
         """
         if report.operations is not None:
@@ -151,8 +151,7 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run all undo commands, even if one fails. With `None` instead of `STDIN`, a command goes on even if costof
-            # ends.
+            # Run all undo commands, even if one fails or, with `None` instead of `STDIN`, costof ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -181,7 +180,6 @@ class Arm:
         return runs
 
     def hidden(self, text: str) -> str:
-        """Return the text with the arm's secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
@@ -190,7 +188,7 @@ class Arm:
         """Run a workload's program unmeasured before a slice (measured window).
 
         Before the program's first slice it runs `first_warmup` times. If another program or arm ran before
-        (`follows_another`), it runs `warmup` times. If both apply, the larger number counts.
+        (`follows_another`), it runs `warmup` times. If both apply, it runs the larger number of times.
         """
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
@@ -298,7 +296,7 @@ class Arm:
     ) -> tuple[str | None, str]:
         """Run a command that is not measured, such as one that applies, verifies or undoes a level.
 
-        Return why it failed (None if it succeeded), and its output. Secrets are masked in both.
+        Return why the command failed (None if it succeeded), and its output, both with masked secrets.
         """
         try:
             ended = process.run(argv, self.environment, seconds, parent, directory, keep_children=keep_children)
@@ -312,8 +310,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    A command starts as a copy of this process (fork), so the kernel never reports a lower peak for it. A command's true
-    peak memory is therefore known only if it is higher than this value.
+    A command starts as a copy of this process (fork), so the kernel never reports a lower peak for it. A command's own
+    peak memory is therefore known only if it is higher than this process's.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -343,8 +341,7 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # Suggest options only if the report is missing. If there is a report, the program had the right options,
-            # and the error has another cause.
+            # A program that wrote a report had the right options, so suggest options only if the report is missing.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None

@@ -23,8 +23,7 @@ _HEADER = re.compile(
     r"(?P<name>(?:Proxy-)?Authorization|X-Api-Key)\s*:\s*(?:(?:Bearer|Basic|Token)\s+)?(?P<value>.+)", re.IGNORECASE
 )
 _OPENSSL = re.compile(r"pass:(?P<value>.+)")
-#: Values that are no passwords but refer to one, such as '$PASSWORD', 'env:PASSWORD' and 'file:…' for OpenSSL, and
-#: '@file' for curl.
+#: Values that refer to a password: '$PASSWORD', 'env:PASSWORD' and 'file:…' for OpenSSL, '@file' for curl.
 _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 
@@ -54,8 +53,7 @@ _PROGRAMS = (
     _Options(re.compile(r"hey|oha"), ("-a",), attached=False, has_user=True),
     _Options(re.compile(r"sqlcmd"), ("-P",)),
 )
-#: Programs that prompt for a password if `--password` has no '=value'. The next word is then not a password but the
-#: name of a database.
+#: Programs that prompt for a password if `--password` has no '=value'. The next word is then the name of a database.
 _PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 
@@ -77,7 +75,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The line has the password in quoted or escaped form, so it cannot be replaced. Show only the program.
+            # The password in the line is quoted or escaped and cannot be replaced. Show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)

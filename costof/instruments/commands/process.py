@@ -18,16 +18,14 @@ from costof.messages.answers import COPY_OF_ITSELF
 
 #: Default timeout, for commands that are not measured, such as those that change settings before a measurement.
 STEP_SECONDS = 60.0
-#: Seconds from SIGTERM until a command that has not ended gets SIGKILL.
+#: Seconds between SIGTERM and SIGKILL for a command that does not end.
 GRACE_SECONDS = 1.0
 #: Interval between checks whether the output is larger than `MOST_OUTPUT`.
 LOOK_SECONDS = 1.0
-#: Interval between checks whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
-#: A child that has just been forked has its parent's process name until it calls exec. To learn the child's own name,
-#: wait at most this long.
+#: A child that has just been forked has its parent's process name until it calls exec. Wait at most this long for the
+#: child's own name.
 NAMING_SECONDS = 0.02
-#: The kernel cuts process names to this length.
 LONGEST_NAME = 15
 MOST_OUTPUT = 64 * 2**20
 
@@ -59,7 +57,7 @@ class FinishedCommand:
     failure: str | None
     status: int = 0
     stopped: bool = False
-    #: Names of processes that the command left running. They were killed.
+    #: Names of processes that the command left running and that were then killed.
     killed_children: tuple[str, ...] = ()
 
     @property
@@ -99,14 +97,13 @@ def run(
 ) -> FinishedCommand:
     """Run a command until it ends or its time is over.
 
-    `parent` is the reading end of a pipe from the process that ordered the command. If that process ends, the pipe
-    closes, and the command is ended. With None this is not checked.
+    `parent` is the reading end of a pipe from the process that ordered the command: when the pipe closes, the command
+    is ended. None means no such pipe.
 
-    Processes that the command leaves in its process group are killed, unless `keep_children` is set.
-    Raises `NotStartedError`. Raises `ParentGoneError` if the pipe `parent` closed.
+    Processes that the command leaves in its process group are killed, unless `keep_children` is set. Raises
+    `NotStartedError`. Raises `ParentGoneError` if the pipe `parent` closed.
     """
-    # Collect the output in memory files. A pipe would have to be emptied while the command is measured, which would
-    # cost CPU time.
+    # Collect the output in memory files. Emptying a pipe while the command is measured would cost CPU time.
     with (
         _closing(os.memfd_create("output")) as output,
         _closing(os.memfd_create("errors")) as errors,
@@ -132,8 +129,7 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # Kill the group before wait4 reaps the process. Afterwards the kernel could give the group's id to another
-            # group.
+            # Kill the group before wait4 reaps the process. The kernel may then give the group's ID to another group.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -218,7 +214,7 @@ def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         if parent is not None:
-            # No events are needed: poll always reports that the other end of the pipe has closed (POLLHUP).
+            # No events are needed: poll always reports POLLHUP, that is, that the other end of the pipe has closed.
             poll.register(parent, 0)
         why = None
         while True:
@@ -254,8 +250,7 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 def _wait_for_names(group: int, leader: str) -> None:
     """Wait at most `NAMING_SECONDS` until no remaining child of a command still has the command's name.
 
-    A child that has just been forked has the command's name, `leader`, until it calls exec. The names are shown to the
-    user.
+    A child that has just been forked has the command's name, `leader`, until it calls exec. The user sees the names.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
@@ -281,8 +276,8 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # With WNOWAIT, the dead process is not reaped yet, so its name can still be read. This process is a
-            # subreaper: it inherits the children of the dead process, and the loop finds them later.
+            # With WNOWAIT, the dead process keeps its name until it is reaped. This process is a subreaper: it inherits
+            # the children of the dead process, and the loop finds them later.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
@@ -300,8 +295,8 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 def adopted() -> dict[int, str]:
     """Return the running processes that earlier commands left behind, as {pid: name}.
 
-    This process, a subreaper, has inherited them. Call the function only while no command runs, because it reaps every
-    child that has ended.
+    This process, a subreaper, has inherited them. Call the function only while no command runs, because the function
+    reaps every child that has ended.
     """
     while True:
         try:
@@ -334,10 +329,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return ': ' and the last line of the error output or, if that is empty, of the output.
-
-    Return '' if both are empty.
-    """
+    """Return ': ' and the last line of the error output or, without that, of the output; '' if both are empty."""
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

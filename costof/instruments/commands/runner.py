@@ -41,8 +41,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: A planned beginning of a slice (`opens_ns`) must not be further ahead than this. If it is, it was probably read from
-#: the clock of another host.
+#: A planned beginning of a slice (`opens_ns`) must not be further ahead than this. A later beginning was probably read
+#: from another host's clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -68,7 +68,6 @@ class Runner:
 
     @property
     def folders(self) -> set[Path]:
-        """Return the folders that programs write their reports to."""
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class Runner:
         Raises `AroundError` if a `setup` command fails. For an arm that does not work, the answer has an error.
         """
         for arm in self.arms.values():
-            # Arms with the same settings (the control and its identical copy) need only one `setup`.
+            # The control and its identical copy have the same settings and need only one `setup`.
             if arm.settings not in (each.settings for each in self._set_up):
                 self._set_up.append(arm)
                 arm.set_up()
@@ -97,10 +96,7 @@ class Runner:
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
     def clean_up(self) -> list[str]:
-        """Clean up the arms that were set up. A second call does nothing.
-
-        Return a sentence for each `cleanup` command that failed.
-        """
+        """Clean up the arms that were set up; later calls do nothing. Return a sentence for each failed `cleanup`."""
         arms, self._set_up = self._set_up, []
         return [failure for arm in arms for failure in arm.clean_up()]
 
@@ -154,8 +150,7 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # If the settings could not be applied or verified, no command has run. There is then no first beginning and
-            # no last end.
+            # No command has run if the settings could not be applied or verified. The times are then None.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -213,8 +208,7 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
             message, opener = json.loads(opener.opened(line) if opener else line), None
             plan = read_plan(message["plan"], CommandSettings) if "plan" in message else None
         except ValueError as error:
-            # The error's text cannot contain secrets from the input: the models' validation errors never quote the
-            # input.
+            # The text cannot contain secrets: the models' validation errors never quote the input.
             raise OrderError(" ".join(str(error).split())[:300]) from None
         if plan is not None:
             runner = Runner(plan)
@@ -238,8 +232,8 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # On another host, detach from the parent, a process of Ray. When Ray ends the parent, it also kills its children,
-    # and a killed runner could not clean up.
+    # On another host, detach from the parent, a process of Ray. When Ray ends the parent, it also kills the parent's
+    # children, and a killed runner could not clean up.
     if is_sealed and os.fork():
         os._exit(0)
     # Ignore these signals, because costof handles Ctrl-C and then closes this process's input. Use an empty handler

@@ -23,7 +23,7 @@ from costof.model import Model, Secret
 #: Matches a placeholder '{name}', or '{{name}}', which stands for the literal text '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
 #: Advice for a command that contains shell syntax but is not run by a shell: `ADD_SHELL` for measured commands,
-#: `CALL_A_SHELL` for all others, such as those in `before`, `after` and `verify`.
+#: `CALL_A_SHELL` for other commands, such as those in `before`, `after` and `verify`.
 ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
@@ -32,8 +32,8 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the length of the slice (measured window) in seconds, the planned operations a second, and the
 #: path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: If slices (measured windows) have different rates, the placeholder `rate` at first gets this value, so that it stays
-#: in the command. `Program.at_rate` later replaces it by the rate of each slice.
+#: The value of the placeholder `rate` if slices (measured windows) have different rates: the command keeps the
+#: placeholder, and `Program.at_rate` replaces it by the rate of each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
@@ -250,7 +250,6 @@ class Program(Model):
         return self.model_copy(update=update)
 
     def ignores(self, status: int) -> bool:
-        """Return whether a run that ended with this exit status counts as successful."""
         return status in self.ignore_failure if isinstance(self.ignore_failure, list) else self.ignore_failure
 
     @property
@@ -317,7 +316,7 @@ def build_settings(
     sources.
 
     `study_words` are the names of the placeholders that the study's levels define. In a command that a shell runs, only
-    these and the built-in names are placeholders. Other braces, as in '${HOME}', are left to the shell.
+    these and the built-in names are placeholders. Other braces, such as those in '${HOME}', are left to the shell.
 
     Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
     """
@@ -372,7 +371,7 @@ def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
     """Fill in a line's placeholders, and then split the line into arguments.
 
-    In this order, the value of one placeholder can become several arguments, or none.
+    Because the line is split last, the value of one placeholder can become several arguments, or none.
     """
     text = words.fill(line)
     try:

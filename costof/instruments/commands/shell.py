@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-#: How a character is quoted: by a backslash, by single or double quotation marks, or not at all ("").
+#: The quotation of a character: a backslash, single or double quotation marks, or none ("").
 Quote = Literal["", "'", '"', "\\"]
-#: A word of a command line as pairs (character, how it is quoted). The quotation marks themselves are left out.
+#: A word of a command line as pairs (character, its quotation), without the quotation marks themselves.
 Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
@@ -28,8 +28,7 @@ _BUILT_IN = frozenset(
 ) | {"ulimit", "umask", "unset", "wait"}
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
-#: Stands for each quoted character while shell syntax is searched for, because quoted characters have no special
-#: meaning.
+#: The substitute for quoted characters in a search for shell syntax, since they have no special meaning there.
 _OPAQUE = "\0"
 _END: tuple[str, Quote] = ("", "")
 
@@ -81,7 +80,7 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
     if text[:1] == "#" or text == "~" or text.startswith("~/"):
         return text[0]
     for found in _OPERATOR.finditer(text):
-        # '&' and ';' within a URL are not meant to separate commands.
+        # '&' and ';' within a URL do not separate commands.
         in_url = "://" in text[: found.start()] and found.end() < len(text) and set(found[0]) <= set("&;")
         if not in_url:
             return found[0]
@@ -93,8 +92,8 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 def _expansion(word: Word, expanded_later: bool) -> str | None:
     """Return '$' or '`' if a shell would expand a variable or a command in the word; else None.
 
-    With `expanded_later`, the word is the script of `sh -c "…"`. The called shell itself expands what is in double
-    quotation marks there, so such characters are ignored.
+    With `expanded_later`, the word is the script of `sh -c "…"`. Characters in double quotation marks are then ignored,
+    because the called shell expands them.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
@@ -132,7 +131,7 @@ def _unquoted(word: Word) -> str:
 
 
 def _words(line: str) -> Iterator[Word]:
-    """Split a line into words as `shlex` does. For each character of a word, also yield how it is quoted."""
+    """Split a line into words as `shlex` does. Yield each word's characters with their quotation."""
     word: Word | None = None
     inside: Quote = ""
     signs = iter(line)

@@ -36,10 +36,7 @@ class DriverError(Exception):
 
 @dataclass
 class Errors:
-    """The errors in a slice (measured window), counted by error class. Each class keeps the detail of its first error.
-
-    A detail is the error's text.
-    """
+    """The errors in a slice (measured window), counted by class. Each class keeps the text of its first error."""
 
     by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -58,8 +55,7 @@ class Recorder:
         self.times: list[int] = []
 
     def answer(self) -> dict[str, Any]:
-        # Build the histogram only here, after the slice (measured window), so that no measured operation includes this
-        # work.
+        # Build the histogram only after the slice (measured window), so that no measured operation includes this work.
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),
@@ -75,7 +71,6 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     name: str
     version: str
-    #: The class of the connection settings, such as `PostgresSettings`.
     settings: type[Settings]
     #: The minimum number of connections that a client object of the database driver opens.
     connections_per_client: ClassVar[int] = 1
@@ -208,7 +203,7 @@ def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[s
         if phase == "first_operation":
             break
     spent["connect_and_first_operation"] = last - first
-    # Record the phases only now that the whole operation has succeeded. A failed operation must count in no phase.
+    # A failed operation must count in no phase, so record phases only after the whole operation has succeeded.
     for phase, nanoseconds in spent.items():
         recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
     for _ in steps:

@@ -22,7 +22,7 @@ SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 # Maps words in an error's text to error classes, since libpq reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
-    # This may also be an expired certificate: libpq reports both cases with the same text.
+    # libpq reports an expired certificate with the same text.
     ("certificate verify failed", "tls_certificate_untrusted"),
     ("signature failure", "tls_certificate_untrusted"),
     ("server does not support SSL", "tls_refused"),
@@ -107,7 +107,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             user=service.username,
             password=service.password.get_secret_value() if service.password else None,
             dbname=service.database,
-            # Always pass `options`, even if empty: it keeps libpq from using PGOPTIONS in the user's environment.
+            # Even empty `options` keep libpq from using PGOPTIONS in the user's environment.
             options=service.session_options,
             connect_timeout=max(1, int(self._timeout_seconds)),
             autocommit=True,

@@ -65,7 +65,7 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
     def connect(self, arm: Arm) -> Iterator[str]:
         """Create a client, connect it, and run a GET.
 
-        redis-py would open the connection only for the first GET. This function opens it earlier, through the client's
+        redis-py would open the connection only for the first GET. This method opens it earlier, through the client's
         pool, to measure connecting as a separate phase.
         """
         client = self._client(arm)

@@ -29,7 +29,7 @@ REPORT_VERSION = "import costof; print(costof.__version__)"
 ENDING_SECONDS, STARTING_SECONDS = 5.0, 300.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
 PR_SET_PDEATHSIG = 1
-#: Columns of CPU time in /proc/stat (proc(5)), counted from 0. The busy ones are user, nice, system, irq and softirq.
+#: Columns of CPU time in /proc/stat (proc(5)), counted from 0. `BUSY_FIELDS` are user, nice, system, irq and softirq.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
 
 
@@ -66,7 +66,7 @@ class HostActor:
         }
 
     def clock(self) -> int:
-        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its measuring process uses."""
+        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock of the host's measuring process."""
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
@@ -120,8 +120,7 @@ class HostActor:
         """End the measuring process, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # First close the measuring process's input, so that it ends by itself. A command runner that is killed
-            # could not clean up.
+            # A killed command runner could not clean up, so first close the process's input, which ends the process.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -200,7 +199,6 @@ def _environment() -> dict[str, str]:
 
 
 def _costof_version() -> str:
-    """Return the version of the installed costof on this host; '' if costof is not installed."""
     with suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             [sys.executable, "-c", REPORT_VERSION],

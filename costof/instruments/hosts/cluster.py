@@ -21,7 +21,6 @@ from costof.messages.process import HostLostError
 
 CLIENT_SCHEME = "ray://"
 AUTH_MODE, TOKEN = "RAY_AUTH_MODE", "token"
-#: Environment variables that disable Ray's usage statistics and its own log messages.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
@@ -29,17 +28,16 @@ QUIET = {
     "GRPC_VERBOSITY": "NONE",
 }
 #: Two gRPC methods without side effects, to test whether access is protected. The first is for a cluster, the second
-#: for Ray's proxy for remote clients. If one of them answers a request without a token, everybody may run code on the
-#: cluster.
+#: for Ray's proxy for remote clients. If a cluster or proxy answers such a request without a token, everybody may run
+#: code on the cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
-#: The maximum number of attempts to connect, and the error text after which to try again. An attempt may fail by
-#: chance: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202).
+#: The maximum number of attempts to connect, and the error text after which to try again. Ray's proxy forks a server
+#: for each client, and gRPC may crash in the fork (ray#63202).
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
-#: Number of calls to read a host's clock. Only the fastest call is used, because it limits the clock's error most.
+#: Number of calls to read a host's clock. Only the fastest call is used, because its reading has the smallest error.
 CALLS = 16
-#: Timeout of a call that needs no work on the host. Without an answer, the host counts as lost, even if Ray still lists
-#: it as alive.
+#: Timeout of a call that needs no work on the host. A host that does not answer is lost, even if Ray lists it as alive.
 CALL_SECONDS = 20.0
 #: Timeout for the first answer of a new process on a host, which has to start Python and Ray.
 START_SECONDS = 300.0
@@ -169,7 +167,7 @@ def _encrypted() -> bool:
 
 
 def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
-    """Return the nodes that will measure, sorted by name, so that a host has the same share of the load in each run.
+    """Return the nodes that will measure, sorted by name, so that a host has the same share of the load in every run.
 
     Raises `HOSTS_NONE` and `HOSTS_FEW`.
     """
@@ -238,7 +236,7 @@ class Host:
     def __init__(self, ray: Any, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # Send the module's code and not only its name, since costof may not be installed on the host.
+        # Send the module's code, since costof may not be installed on the host.
         ray.cloudpickle.register_pickle_by_value(actor)
         self._ray = ray
         self.node = node
@@ -251,7 +249,7 @@ class Host:
         )
 
     def end(self) -> None:
-        """End the actor. The standard input of its measuring process then closes, so that process ends too."""
+        """End the actor. The standard input of the host's measuring process then closes, which ends that process."""
         self._ray.kill(self.actor)
 
 

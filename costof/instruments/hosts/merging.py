@@ -32,8 +32,8 @@ LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
 #: All hosts must measure a slice (measured window) together for at least this share of the time from the first host's
 #: beginning to the last host's end. Otherwise the slice is invalid.
 LEAST_TOGETHER = 0.95
-#: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
-#: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
+#: The rules for merging facts about the hosts' connections. Facts in `ALIKE` must be equal on all hosts. Facts in
+#: `COUNTED` are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -42,10 +42,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers to one slice (measured window). Return the fields of a `SliceAnswer`.
-
-    The elapsed time is that of the slowest host.
-    """
+    """Merge the hosts' answers to a slice into the fields of a `SliceAnswer`, with the longest elapsed time."""
     first = parts[0]
     return {
         "id": first.id,
@@ -64,7 +61,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # A host without any operation has no connections, so leave out its evidence.
+        # A host without operations has no connections, so leave out its evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
@@ -184,7 +181,7 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
 
 
 def late(parts: Sequence[HostPart]) -> str | None:
-    """Return a sentence about the host that began last if it began too late; None if all hosts began in time."""
+    """Return a sentence about the last host to begin if it began too late; None if all hosts began in time."""
     at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
@@ -196,7 +193,7 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
     The slice ends after `operations` or `seconds`. A host has ended when it has done its part of the operations, or
-    when the time is over. If its last operation takes longer than that, the additional time is ignored.
+    when the time is over. The rest of an operation that then still runs is ignored.
 
     For a program that itself measures for a fixed time, pass 0 operations and infinite seconds: a host then ends with
     its program.

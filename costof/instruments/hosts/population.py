@@ -69,7 +69,7 @@ SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
 class AnySettings(ServiceSettings):
-    """Connection settings for any kind of server. This process passes them on to the hosts and does not read them."""
+    """Connection settings for any kind of server, which this process passes on to the hosts without reading them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -91,8 +91,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the last slice (measured window) in seconds. If a host fails during a slice, the others still
-        #: finish it. Wait this long for them.
+        #: Time limit of the last slice (measured window) in seconds. If a host fails during a slice, wait this long for
+        #: the other hosts to finish it.
         self._patience = 0.0
 
     def start(self) -> None:
@@ -122,10 +122,7 @@ class Population:
                 host.end()
 
     def describe(self) -> dict[str, Any]:
-        """Return facts about the hosts for the description of the environment in the results.
-
-        `cores` is the sum over all hosts.
-        """
+        """Return facts about the hosts for the results' environment. `cores` is the sum over all hosts."""
         names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
         return {
@@ -340,8 +337,8 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     # Let the kernel kill this process when its parent ends. Ray then ends the actors on the hosts.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
-    # of the original standard output.
+    # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers to costof go
+    # to a copy of the original standard output.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -361,7 +358,7 @@ def main() -> int:
         # The user has interrupted costof, which no longer waits for an answer.
         return 0
     except Exception as error:
-        # The error's text cannot contain secrets from the input: the models' validation errors never quote the input.
+        # The text cannot contain secrets: the models' validation errors never quote the input.
         detail = " ".join(str(error).split())[:300]
         write({"error": {"class": type(error).__name__, "detail": detail}})
         return 1

@@ -36,7 +36,7 @@ CLASSES = {
     **dict.fromkeys(("READ", "WRITE"), "table"),
     **dict.fromkeys(("CREATE", "ALTER", "DROP"), "ddl"),
 }
-#: The classes of statements that each value of the setting `EVENTS` logs. Without this setting, all classes are logged.
+#: The classes of statements that get an entry, for each value of the setting `EVENTS`. Without it, all classes do.
 CLASSES_OF_EVENTS = {
     "QUERY": {"read", "write", "misc", "ddl"},
     "QUERY_DDL": {"ddl"},
@@ -44,7 +44,7 @@ CLASSES_OF_EVENTS = {
     "QUERY_DML_NO_SELECT": {"write"},
     "TABLE": {"table"},
 }
-#: The names of the server's counters of statements in SHOW STATUS, for each class of statements.
+#: For each class of statements, the names of the counters in SHOW STATUS that count its statements.
 COUNTERS = {
     "read": ("Com_select",),
     "write": (
@@ -58,7 +58,6 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of the counts of statements in `readings`, such as 'statements_read' for the class 'read'.
 COUNTED = "statements_"
 
 
@@ -74,7 +73,6 @@ class AuditConfiguration(ServerConfiguration):
 
     @property
     def audited(self) -> set[str]:
-        """The classes of statements that get an entry in the audit log."""
         if self.audit != "loaded" or self.settings.get(LOGGING, "ON").upper() != "ON":
             return set()
         events = [event.strip().upper() for event in self.settings.get(EVENTS, "").split(",") if event.strip()]
@@ -84,8 +82,8 @@ class AuditConfiguration(ServerConfiguration):
 class Audit(MariadbPart[AuditConfiguration]):
     """The feature of a server that loads the audit plugin and checks the plugin's log.
 
-    A temporary server creates the system tables. It does not load the plugin, because it gets only `early_options`, and
-    the plugin's options are not among these.
+    The temporary server that creates the system tables does not load the plugin: it gets only `early_options`, which do
+    not include the plugin's options.
     """
 
     configuration_type = AuditConfiguration
@@ -132,7 +130,7 @@ class Audit(MariadbPart[AuditConfiguration]):
         return [f"--{name}={value}" for name, value in settings.items()]
 
     def readings(self) -> dict[str, float]:
-        """Return the counts of entries (all, and by class), their bytes, and the server's counts of statements."""
+        """Return the number of entries (in total and by class), their bytes, and the server's counts of statements."""
         status = self.server.status("Com\\_%")
         counted = {
             f"{COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
@@ -145,15 +143,15 @@ class Audit(MariadbPart[AuditConfiguration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the audit log differs from the counted statements; None if they agree.
 
-        `increases` and `answer` are those of one slice (a measured window).
+        `increases` and `answer` belong to one slice (a measured window).
         """
         place = self.server.place
         kind = place.kind(answer)
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # TPC-C's client counts all its statements together. The server counts its reads and its writes. All others
-            # are COMMIT or ROLLBACK.
+            # TPC-C's client counts all its statements together. The server counts its reads and its writes. All other
+            # statements are COMMIT or ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:
@@ -163,8 +161,8 @@ class Audit(MariadbPart[AuditConfiguration]):
                 return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
         audited = self.configuration.audited
         if "table" in audited:
-            # Each statement has an entry of class 'table' for every table that it uses. How many tables that are is not
-            # known, so accept any number of entries from one per statement.
+            # Each statement has an entry of class 'table' for every table that it uses. The number of tables is
+            # unknown, so accept one entry per statement or more.
             tables, fewest = int(increases.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
         return entries_mismatch(audited, sent, increases, answer, self.log.file)

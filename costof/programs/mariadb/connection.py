@@ -39,7 +39,7 @@ from costof.programs.target_database import (
 
 SCHEMES = ("mysql", "mariadb")
 CA_OPTION = "ssl-ca"
-#: Values of on/off options, as MySQL's own clients accept them.
+#: Values of on/off options, with the spellings that MySQL's own clients accept.
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 TLS_OPTIONS = {
     "ssl-mode": {"disabled": False, "required": True, "verify_ca": True, "verify_identity": True},
@@ -55,7 +55,7 @@ def parse_mysql_url(access: Access, study: str) -> LoginUrl:
 def _normalize(option: str, value: str) -> tuple[str, str]:
     """Return an option's name and value in the spelling of `TLS_OPTIONS`.
 
-    'ssl_mode' and 'sslmode' mean 'ssl-mode', and upper and lower case are the same, as in MySQL's clients.
+    As in MySQL's clients, 'ssl_mode' and 'sslmode' mean 'ssl-mode', and case does not matter.
     """
     name = option.lower().replace("_", "-").replace("sslmode", "ssl-mode")
     return name, value if name == CA_OPTION else value.lower().replace("-", "_")
@@ -83,7 +83,7 @@ class Decryption(Model):
 
 
 class MysqlSettings(ServiceSettings):
-    """The settings of a MySQL client: the log-in, the tables to query, and how statements are sent.
+    """The settings of a MySQL client: the log-in, the tables to query, and how the client sends statements.
 
     `table` is the name of sysbench's table. It is None for TPC-C, whose table names are fixed.
     """
@@ -137,7 +137,6 @@ class MysqlSession:
             self._connection.close()
 
     def certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presented, or None for a connection without TLS."""
         connection = getattr(self._connection, "_sock", None)
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
 
@@ -161,7 +160,7 @@ class MysqlSession:
         return None
 
     def try_to(self, statement: str, *values: object) -> Rows:
-        """Execute a statement without reconnecting. Raises `MySQLError`."""
+        """Execute a statement, but do not reconnect if the server has closed the connection. Raises `MySQLError`."""
         assert self._connection is not None
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values or None)
@@ -199,7 +198,7 @@ class MysqlSession:
 
 
 def connect(**options: Any) -> pymysql.Connection[Cursor]:
-    """Return a PyMySQL connection with these options. Each step of the log-in and each answer has a time limit.
+    """Return a PyMySQL connection with these options. All its steps and answers have time limits.
 
     Raises `MySQLError`. The error's code is CR_CONN_HOST_ERROR if a step timed out or if the greeting is not MySQL's.
     """
@@ -227,7 +226,7 @@ else:
 
 
 class _Connection(_Pymysql):
-    """A PyMySQL connection that records the current step of its log-in. PyMySQL's errors do not name the step."""
+    """A PyMySQL connection that records the current step of its log-in, which PyMySQL's errors do not name."""
 
     _step = ""
 
@@ -283,7 +282,7 @@ def check_privileges(
 ) -> None:
     """Raise `PRIVILEGES_MISSING` if the account lacks some of the `needed` privileges on the database.
 
-    The error quotes the GRANT statement that the user should run (`grant_line`).
+    The error quotes the GRANT statement to run (`grant_line`).
     """
     missing = [name for name in needed if not _may(session, database, name)]
     if not missing:
@@ -301,7 +300,7 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return the GRANT statement for an account, given by the parts `user` and `host` of its name.
+    """Return the GRANT statement for the account `user`@`host`.
 
     It grants the privileges on the database `chosen` or, if that is None, on all databases whose names costof
     generates.
@@ -335,8 +334,8 @@ class MarkedDatabase:
     def lock(self) -> bool:
         """Lock the database for this connection. Return False if another connection holds the lock.
 
-        The server releases the lock when the connection ends, for whatever reason. On a server that has no locks, such
-        as some clusters, the function returns True without a lock (`supports_locks`).
+        The server releases the lock when the connection ends, for whatever reason. Some clusters have no locks
+        (`supports_locks` is False): the method then returns True without a lock.
         """
         try:
             ((locked,),) = self._session.try_to("SELECT GET_LOCK(%s, 0)", self._lock_name)
@@ -369,7 +368,6 @@ class MarkedDatabase:
         self._session.ask(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608  # our own name
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except MySQLError:
@@ -395,7 +393,6 @@ class MarkedDatabase:
         return True
 
     def remove_empty(self) -> bool:
-        """Drop the database if it exists and is empty, and return whether it was dropped."""
         if not self.exists() or not self.is_empty():
             return False
         self._session.ask(f"DROP DATABASE `{self.name}`")
@@ -404,9 +401,8 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker (the run's record). The run may have ended after it had created the database, or the
-        # marker's table, but before it wrote the marker. A database without any other table therefore counts as the
-        # run's.
+        # There is no marker (the run's record): the run may have ended between the creation of the database and the
+        # writing of the marker. A database without any other table therefore counts as the run's.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:
@@ -415,7 +411,7 @@ class MarkedDatabase:
 
     @property
     def _lock_name(self) -> str:
-        """The name of the lock. It has at most 64 characters and differs from the names that applications use."""
+        """The lock's name: at most 64 characters, and unlike the names that applications use."""
         return "costof." + hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
 
@@ -453,7 +449,7 @@ class MysqlLeftovers(Leftovers):
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """Return the reason to keep a database, or None if it may be removed.
 
-    If it may be removed, it stays locked until the connection ends, so that no run can begin to use it in the meantime.
+    If it may be removed, it stays locked until the connection ends, so that no run can begin to use it before.
     """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):

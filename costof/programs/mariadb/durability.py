@@ -29,8 +29,8 @@ class Durability(MariadbPart[EncryptionConfiguration]):
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.encrypt is not None:
-            # In a study of encryption, slices with reads and slices with writes alternate. While reads are measured,
-            # the server still flushes pages of earlier writes, so the number of flushes proves nothing.
+            # In a study of encryption, slices (measured windows) of reads and of writes alternate. During reads, the
+            # server still flushes pages of earlier writes, so the number of flushes proves nothing.
             return None
         settings = self.configuration.settings
         return flush_mismatch(increases, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

@@ -1,8 +1,8 @@
 """Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
 
 A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The run
-verifies this with a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain
-store, and in no file of an encrypted store.
+verifies the encryption with a canary, a random text that the lab stores by SQL: the canary must be readable in the
+files of each plain store, and in no file of an encrypted store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from costof.programs.mariadb.versions import base_folder
 from costof.programs.parts import ServerConfiguration
 
 Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
-#: The settings that encrypt each store (kind of files).
 SETTINGS: dict[Store, dict[str, str]] = {
     "tablespaces' files": {
         # With FORCE, no table can be created without encryption.
@@ -46,16 +45,16 @@ SETTINGS: dict[Store, dict[str, str]] = {
     },
     "binary log": {"encrypt-binlog": "ON"},
 }
-#: File patterns of each store, relative to the server's folder. A store is a kind of files that is encrypted by
-#: settings of its own. All other files hold no user data, so the canary (a random text that is stored by SQL) must
-#: never be in them.
+#: File patterns of each store, relative to the server's folder. A store is a kind of files with its own settings for
+#: encryption. All other files hold no user data, so the canary (a random text that is stored by SQL) must never be in
+#: them.
 FILES: dict[Store, tuple[str, ...]] = {
     "tablespaces' files": ("data/*.ibd", "data/ibdata*", "data/undo*", "data/*.MA[DI]", "data/aria_log*"),
     "redo log": ("data/ib_logfile*",),
     "temporary files": ("temporary/*", "data/ibtmp*"),
     "binary log": ("data/binlog.*",),
 }
-#: Settings of the server that are the same whether it encrypts or not.
+#: Settings of the server that are the same with and without encryption.
 COMMON = {"log-bin": "binlog", "server-id": "1"}
 PLUGIN = "file_key_management"
 PLUGIN_PACKAGE = "mariadb-server"
@@ -69,7 +68,7 @@ SORT_BUFFER = 16384
 #: The bytes that the sorting query adds to each row of its result. The result then exceeds the network's buffers, so
 #: the server has to keep the sort's temporary file open until the client has read all rows.
 PADDING = 10_000
-#: The number of pages that the server has read from disk: its name in `readings`, and its name in SHOW STATUS.
+#: The number of pages that the server has read from disk: its name in `readings`, then its name in SHOW STATUS.
 PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 UNFINISHED = (
     "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION "
@@ -135,7 +134,7 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
         ]
 
     def settle(self) -> None:
-        """Wait until the server has encrypted all its tablespaces, if the configuration requires it."""
+        """Wait until the server has encrypted all its tablespaces, if the configuration requires their encryption."""
         if "tablespaces' files" in self._stores:
             is_finished = lambda: int(self.server.ask(UNFINISHED)[0][0]) == 0  # noqa: E731
             self.server.lab.wait_until(f"encrypting the tablespaces of {self.server.name}", is_finished)
@@ -177,7 +176,6 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
         }
 
     def readings(self) -> dict[str, float]:
-        """Return the number of pages that the server has read from the disk."""
         return {PAGES_READ: float(self.server.status(READ_PAGES)[READ_PAGES])}
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
@@ -185,7 +183,7 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
 
 
 def key_file_error(path: Path) -> str | None:
-    """Return why the server must not use a key file; None if it may."""
+    """Return why the server must not use a key file; None if it may use the file."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -202,7 +200,7 @@ def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | Non
     """Return how a search for a canary contradicts the list of encrypted `stores`; None if it does not.
 
     A canary is a random text that the lab has stored. `readable` are the files in which it was found, as paths relative
-    to the server's folder. It must be in the files of each store that is not encrypted, and in no other file.
+    to the server's folder. The canary must be in files of every unencrypted store, and in no other file.
     """
     encrypted, names = set(stores), list(readable)
     for store in FILES:

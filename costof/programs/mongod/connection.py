@@ -1,8 +1,8 @@
 """Connections to MongoDB: URL, session, privileges, the record (marker) of a run, and leftovers of killed runs.
 
-An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
-and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
-remove other users' collections.
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one;
+MongoDB removes a database when its last collection is dropped. `dropDatabase` would also need the role `dbAdmin`, and
+would remove other users' collections.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
         tls = _requires_tls(options, access.ca_file)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    # As in MongoDB, an empty password counts as no password.
+    # MongoDB treats an empty password as no password.
     password = access.choose_password(parts.password or None)
     ca_file = options.get("tlsCAFile")
     return MongodbUrl(
@@ -202,7 +202,7 @@ class MongodbSettings(ServiceSettings):
     def flushes_writes(self) -> bool | None:
         """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
 
-        A write that waits for a majority also waits for their flushes, unless a replica set's
+        A write that waits for a majority also waits for the majority's flushes, unless a replica set's
         `writeConcernMajorityJournalDefault` is false. With `j: false` it still waits for flushes of a majority, but
         does not cause one on the primary.
         """
@@ -214,13 +214,13 @@ class MongodbSettings(ServiceSettings):
         return writes_mismatch(self.write_concern, self.flushes_writes, increases, answer, shared)
 
 
-#: Number of steps of a log-in, each with its own time limit: the answer to hello, and the authentication.
+#: A log-in has two steps with a time limit each: the answer to `hello`, and the authentication.
 LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts that rule out one cause of a failed connection: that only one of client and server
-#: uses TLS.
+#: Parts of pymongo's error texts that rule out one cause of a failed connection, namely that only one of client and
+#: server uses TLS.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -232,7 +232,7 @@ Client = pymongo.MongoClient[dict[str, Any]]
 
 
 class MongodbSession:
-    """Connections to a user's server or replica set: `client` for the whole set, `member(server)` for one server."""
+    """Connections to a user's server or replica set: `client` is for the whole set, `member(server)` for one server."""
 
     def __init__(self, url: MongodbUrl) -> None:
         self._url = url
@@ -240,10 +240,7 @@ class MongodbSession:
         self._members: dict[str, Client] = {}
 
     def open(self) -> None:
-        """Connect and log in.
-
-        Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`.
-        """
+        """Log in. Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
         if self._url.username is not None and not self._url.password:
             raise CostofError(ErrorText.PASSWORD_MISSING, target=self._url.shown)
         listener = FirstHeartbeatListener(addresses=len(set(self._url.addresses)))
@@ -328,8 +325,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """
-        # This time limit is longer than that of one connection attempt, so by then every address has answered or
-        # failed.
+        # This time limit is longer than one connection attempt may take, so every address has then answered or failed.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
@@ -363,7 +359,7 @@ def short_error(error: PyMongoError) -> str:
 
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
-#: The actions for which the account needs rights: those of the run, of its measuring clients, and of the clean-up.
+#: The actions of the run, of its clients and of the clean-up, for which the account needs rights.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
 UNAUTHORIZED = 13
 
@@ -384,8 +380,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # If the server lists no privileges, either the account has none or the server does not check privileges. Try
-        # commands to find out which.
+        # If the server lists no privileges, the account has none or the server does not check privileges. Try commands
+        # to find out which.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
@@ -401,8 +397,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has `chosen` a database, the role is for this database, otherwise for all databases. It cannot be
-    limited to costof's databases: their names are generated, and MongoDB has no roles for a pattern of names.
+    The role is for the database `chosen` by the user or, if that is None, for all databases. A role for costof's
+    databases only is not possible: their names are generated, and MongoDB has no roles for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
@@ -439,7 +435,7 @@ def _allows_everything(session: MongodbSession, database: str) -> bool:
 def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
     """Return whether the privileges allow the action on the collection.
 
-    As in the server, an empty database or collection name in a privilege matches all collections except system
+    As on the server, an empty database or collection name in a privilege matches all collections except system
     collections.
     """
     covering = (
@@ -456,10 +452,7 @@ HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """The database of a run on a MongoDB server.
-
-    Its collection `MARKER_NAME` holds the run's record (marker) and heartbeat.
-    """
+    """A run's database on a MongoDB server. The collection `MARKER_NAME` has its record (marker) and heartbeat."""
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
@@ -474,7 +467,6 @@ class MarkedDatabase:
         self._session.run(lambda: collection.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the database (the marker), or None if it is missing or damaged."""
         document = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 
@@ -491,10 +483,7 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections that `marker` (a run's record) lists if the database still has this marker.
-
-        Return whether it had the marker.
-        """
+        """Drop the collections in a run's record (`marker`), and return True, if the database still has this record."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:
@@ -511,8 +500,7 @@ class MarkedDatabase:
     def remove_empty(self) -> bool:
         """Drop the database if it exists and has no collections, and return whether it was dropped.
 
-        In MongoDB itself, a database disappears with its last collection. Compatible servers may keep an empty
-        database.
+        MongoDB removes a database with its last collection, but compatible servers may keep the empty database.
         """
         if not self.is_listed() or self.collections():
             return False

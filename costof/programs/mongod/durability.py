@@ -1,7 +1,7 @@
 """MongoDB's counters of writes: writes by write concern, waits for other members, and flushes of the journal.
 
-A write concern is what a write waits for: a number of members or their majority (`w`), and a flush of the journal of
-these members (`j`).
+A write concern is what a write waits for: a number of members or their majority (`w`), and whether these members must
+have flushed their journals (`j`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 COUNT_CONCERNS = {"reportOpWriteConcernCountersInServerStatus": "true"}
 #: The setting of a replica set that decides whether a write with w:majority waits for flushes of the journal.
 JOURNAL_DEFAULT = "writeConcernMajorityJournalDefault"
-#: The names of counters in `read_writes`: writes that waited for other members, and the beginning of the names of
-#: inserts by their `w`, such as 'inserts_1' and 'inserts_majority'.
+#: The names of counters in `read_writes`: the writes that waited for other members, and the prefix of the counters of
+#: inserts by `w`, such as 'inserts_1' and 'inserts_majority'.
 WAITS, INSERTS = "waits_for_members", "inserts_"
-#: The largest number of members whose inserts (`w`) are read, because a replica set has at most seven voting members.
+#: The largest `w` for which inserts are read, because a replica set has at most seven voting members.
 MOST_MEMBERS = 7
 
 
 def read_writes(status: Mapping[str, Any]) -> dict[str, float]:
     """Return the counters of writes in a server's `serverStatus`. Counters that the server lacks are left out.
 
-    A server counts the flushes of its own journal, whether or not a write waits for them.
+    The counted flushes are of the server's own journal, including flushes for which no write waits.
     """
     counted: dict[str, float] = {}
     if log := status.get("wiredTiger", {}).get("log"):
@@ -34,7 +34,7 @@ def read_writes(status: Mapping[str, Any]) -> dict[str, float]:
     if waits := status.get("metrics", {}).get("getLastError", {}).get("wtime"):
         counted[WAITS] = waits["num"]
     if by_concern := status.get("opWriteConcernCounters", {}).get("insert"):
-        # The server lists a number of members only after the first insert with it.
+        # The server lists a value of `w` only after the first insert with it.
         by_number = {f"{INSERTS}{n}": by_concern["wnum"].get(str(n), 0) for n in range(1, MOST_MEMBERS + 1)}
         counted |= {f"{INSERTS}majority": by_concern["wmajority"], **by_number}
     return {name: float(count) for name, count in counted.items()}
@@ -43,9 +43,9 @@ def read_writes(status: Mapping[str, Any]) -> dict[str, float]:
 def writes_mismatch(
     w: int | str | None, flushes_writes: bool | None, increases: Mapping[str, float], answer: SliceAnswer, shared: bool
 ) -> str | None:
-    """Return how a slice's inserts contradict their write concern by the primary's counters; None if they do not.
+    """Return how the primary's counters contradict the write concern of a slice's inserts; None if they do not.
 
-    `flushes_writes` is whether an insert waits for a flush of the journal, and None if the server decides. If the
+    `flushes_writes` is True if an insert waits for a flush of the journal, and None if the server decides. If the
     server is `shared`, its counters include other clients' writes, and more flushes than needed prove nothing.
     """
     inserts = answer.phases["insert"].count if "insert" in answer.phases else 0

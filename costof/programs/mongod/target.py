@@ -34,9 +34,8 @@ from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
-#: The name of the requirement, among those of a level, that the server is a replica set.
+#: The key in a level's table `target` with which the level requires a replica set.
 REPLICA_SET = "replica_set"
-#: Time limit in milliseconds for a member to replicate the loaded records.
 CATCH_UP_MS = 120_000
 
 
@@ -44,8 +43,8 @@ class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
     The administrative session uses TLS if the URL requires TLS, whatever transport the arms (measured variants) use.
-    costof's load generator verifies the transport of the arms. `hello` is the server's answer to the command `hello`
-    after the log-in.
+    costof's load generator verifies the transport of the arms. `hello` is the server's answer to the command of that
+    name after the log-in.
     """
 
     url: MongodbUrl
@@ -131,7 +130,7 @@ class MongodbTarget(TargetServer):
             return Counters()
         if counters.connections is None:
             self.counters_hidden = "serverStatus has no connections.totalCreated"
-        # Other clients of the target are included in these counters.
+        # These counters include the target's other clients.
         return Counters(counters.connections, counters.tls_connections, shared=True)
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
@@ -140,8 +139,8 @@ class MongodbTarget(TargetServer):
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return why this server does not answer for a write as an arm (a measured variant) requires; None if it does.
 
-        The key 'replica_set' requires members that replicate. A set with members that answer for a majority's writes
-        from memory lacks the key `JOURNAL_DEFAULT`, if the account may read that setting.
+        The key 'replica_set' requires members that replicate. The key `JOURNAL_DEFAULT` requires that members flush a
+        majority's writes before they acknowledge them. It is not checked if the account may not read that setting.
         """
         if target_settings.get(REPLICA_SET) and not self.hello.get("setName"):
             return "it is not a replica set, so no other member stores a write"

@@ -24,7 +24,7 @@ from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, find_program, first_words, with_descriptors
 from costof.lab.unprivileged import Unprivileged
 
-# PostgreSQL's client library is slow to import, and every lab imports this file, but few have a pooler.
+# PostgreSQL's client library is slow to import. Every lab imports this file, but few labs have a pooler.
 if TYPE_CHECKING:
     import psycopg
 
@@ -39,7 +39,7 @@ BACKLOG = 4_096
 
 @dataclass(frozen=True)
 class Pool:
-    """A connection pool. `name` is the database name that its clients use. `mode` is PgBouncer's `pool_mode`."""
+    """A connection pool. `name` is the database name that its clients use. `mode` is its `pool_mode`."""
 
     name: str
     mode: str
@@ -48,7 +48,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Totals:
-    """A pool's totals since its start: its transactions, and how long clients waited for a server connection."""
+    """Totals of a pool since its start: transactions, and the time that clients waited for a server connection."""
 
     transactions: int
     wait_ms: float
@@ -62,10 +62,8 @@ def pgbouncer_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "pgbouncer", PACKAGE).removeprefix("PgBouncer ")
 
 
-#: The name of PgBouncer's administrative database.
 CONSOLE = "pgbouncer"
 ANSWER_SECONDS = 60
-#: A row of a SHOW command, as {column name: value}.
 Row = dict[str, Any]
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)
 
@@ -114,7 +112,7 @@ class PoolerProcess:
     def fill(self, pools: Sequence[Pool]) -> None:
         """Make PgBouncer open all connections of the pools to the server.
 
-        For each pool, the function runs as many transactions at once as the pool has connections. Raises `LAB_FAILED`.
+        For each pool, the method runs as many transactions at once as the pool has connections. Raises `LAB_FAILED`.
         """
         import psycopg
 
@@ -160,7 +158,7 @@ class PoolerProcess:
             self._console = None
 
     def clients(self) -> Iterator[str]:
-        """Yield the TLS version of each client that has logged in since the last call; '' for a client without TLS."""
+        """Yield, for each log-in of a client since the last call, the connection's TLS version; '' without TLS."""
         assert self.process is not None
         for database, tls in _LOGIN.findall(self.process.new_lines()):
             if database != CONSOLE:
@@ -192,15 +190,15 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # PgBouncer's listen queue must have room for many clients that connect at once. A client that does not fit would be
-    # delayed by TCP retransmissions.
+    # PgBouncer's listen queue must have room for many clients that connect at once. TCP retransmissions would delay a
+    # client for which there is no room.
     "listen_backlog": BACKLOG,
     # Connections to the server must stay open through the run. A new connection would disturb only the arm (variant)
     # that is being measured.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
-    # Do not log statistics, because nothing reads them.
+    # Nothing reads the logged statistics.
     "log_stats": 0,
 }
 
@@ -208,8 +206,8 @@ SETTINGS = {
 class PgBouncer:
     """One or more PgBouncer processes that share one port on all `addresses`.
 
-    Call `start`. The lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
-    the key and certificate for TLS. With `plain_passwords`, the file of users has the password itself.
+    The caller calls `start`; the lab stops the processes. Clients may connect with or without TLS. `certificate` is a
+    PEM file with the key and certificate for TLS. With `plain_passwords`, the file of users has the password itself.
     """
 
     def __init__(
@@ -281,14 +279,11 @@ class PgBouncer:
 
     @property
     def folders(self) -> list[Path]:
-        """The folder of each process, which holds its configuration and secrets."""
+        """For each process, the folder with its configuration and secrets."""
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Return the number of client log-ins so far, in total and for each TLS version.
-
-        PgBouncer logs one line for each log-in.
-        """
+        """Return the number of client log-ins in PgBouncer's log so far, in total and for each TLS version."""
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}

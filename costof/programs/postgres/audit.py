@@ -22,9 +22,9 @@ LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
 #: The line of an entry (pgaudit's README, "Format"), with a prefix from the server or from syslog.
 ENTRY = re.compile(r"^.*AUDIT: SESSION,\d+,\d+,([A-Z_]+),.*$", re.MULTILINE)
-#: costof's names for the statement classes in pgaudit's entries. The workloads send only statements of these classes.
+#: costof's names for pgaudit's classes of statements, without classes that no workload sends.
 CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "FUNCTION": "function", "ROLE": "role"}
-#: The logging collector's folder in the data folder, and its file there.
+#: The logging collector's folder, a subfolder of the data folder, and the log file in it.
 COLLECTED_FOLDER = "audit-log"
 COLLECTED_FILE = "postgres.log"
 
@@ -46,7 +46,6 @@ class AuditConfiguration(ServerConfiguration):
 
     @property
     def audited(self) -> set[str]:
-        """The classes of statements that get an entry in the audit log."""
         if self.audit != "loaded":
             return set()
         named = {name.strip().lower() for name in self.settings.get(CLASSES, "none").split(",")}
@@ -113,7 +112,7 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self.server.show(["shared_preload_libraries"]) if self.configuration.audit else {}
 
     def readings(self) -> dict[str, float]:
-        """Return the number of entries of the audit log in total and by class, and their bytes."""
+        """Return the number of entries (in total and by class) and their bytes."""
         if self.configuration.audit is None:
             return {}
         self.server.log.read()
@@ -122,7 +121,7 @@ class Audit(PostgresPart[AuditConfiguration]):
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how the audit log differs from the sent statements; None if they agree.
 
-        `increases` and `answer` are those of one slice (a measured window).
+        `increases` and `answer` belong to one slice (a measured window).
         """
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)
@@ -134,12 +133,12 @@ class Audit(PostgresPart[AuditConfiguration]):
 def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
-    The library need not be in the server's own folder, since the server loads it by its path. CREATE EXTENSION is not
-    needed. Without it, the only difference is that entries of class DDL lack the names of objects.
+    The server loads the library by its path. CREATE EXTENSION is not needed: without it, only entries of class DDL
+    differ, which lack the names of objects.
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"
-    # Look in `fetched` too: `binary` may be a script that `costof fetch` has written. The library is then not beside
-    # the script, but in the folder with the unpacked package.
+    # `binary` may be a script that `costof fetch` has written. The library is then not beside the script but in
+    # `fetched`, the folder with the unpacked package.
     fetched = fetched_folder("postgres") / FILES / "usr/lib/postgresql" / installation.name / "lib"
     return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])

@@ -54,9 +54,9 @@ class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
     - `scale`: pgbench's scale, which is the number of branches. Each branch has ten tellers.
-    - `session`: settings of each session, such as {"synchronous_commit": "off"}. They are sent when the session begins.
-      Most poolers refuse them.
-    - `table_schema`: the schema of all tables. It works with a pooler too.
+    - `session`: settings of each session, such as {"synchronous_commit": "off"}. The client sends them when the session
+      begins. Most poolers refuse them.
+    - `table_schema`: the schema of all tables. Unlike `session`, it works with a pooler.
     - `pooled`: whether the client connects to a pooler. Only programs such as pgbench need to know; costof's own
       clients do not get this field.
     """
@@ -96,7 +96,7 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 class PostgresSession:
-    """A connection to one database of a user's server. It is opened again if the server has closed it.
+    """A connection to one database of a user's server, which is opened again if the server has closed it.
 
     `on_reconnect` is called after each reconnection, to restore the connection's state, such as locks.
     """
@@ -148,15 +148,14 @@ class PostgresSession:
     def is_pooled(self) -> bool:
         """Return whether the session goes through a pooler.
 
-        A pooler invents the process ID that a client gets at log-in, so this ID differs from that of the server
-        process.
+        A pooler invents the process ID that a client gets at log-in, so this ID differs from the server process's ID.
         """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
         return bool(pid != self._connection.info.backend_pid)
 
     def try_to(self, statement: str, *values: object) -> Rows:
-        """Execute a statement without reconnecting. Raises `psycopg.Error`."""
+        """Execute a statement, but do not reconnect if the server has closed the connection. Raises `psycopg.Error`."""
         assert self._connection is not None
         with _at_most(reach.ANSWER_SECONDS, self._connection):
             cursor = self._connection.execute(statement.encode(), values or None)
@@ -260,7 +259,7 @@ class MarkedSchema:
         return bool(self._session.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.name))
 
     def make(self, marker: Marker) -> None:
-        """Create the schema and write the run's record (`marker`) into it, in one transaction."""
+        """Create the schema and write the run's record (`marker`) into it in the same transaction."""
         with self._session.all_or_nothing():
             self._session.try_to(f"CREATE SCHEMA {self.quoted}")
             columns = "id varchar(40) PRIMARY KEY, run varchar(255) NOT NULL, about text NOT NULL"
@@ -269,11 +268,9 @@ class MarkedSchema:
             self._session.try_to(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608
 
     def use(self) -> None:
-        """Make this the default schema of the session."""
         self._session.ask(f"SET search_path = {self.quoted}")
 
     def marker(self) -> Marker | None:
-        """Return the run's record in the schema (the marker), or None if it is missing or damaged."""
         try:
             rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except psycopg.Error:
@@ -283,8 +280,7 @@ class MarkedSchema:
     def remove(self, marker: Marker) -> bool:
         """Drop the tables that `marker` (a run's record) lists if the schema still has this marker.
 
-        The schema is dropped too if it holds nothing else. All is done in one transaction. Return whether the schema
-        had the marker.
+        The same transaction drops the schema too if it holds nothing else. Return whether the schema had the marker.
         """
         # Call `exists` first: unlike `marker`, it reconnects if the server has closed the connection.
         if not self.exists() or self.marker() != marker:
@@ -309,7 +305,7 @@ def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession,
     """
     try:
         had_marker = schema.remove(marker)
-        # Drop the database even if the schema has no marker: the run may have ended before it wrote the marker.
+        # The run may have ended before it wrote the marker, so drop its database even if the schema has no marker.
         drop_database = marker.made_database and holds_nothing(place)
     finally:
         place.close()
@@ -376,7 +372,7 @@ class PostgresLeftovers(Leftovers):
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
             schemas = [MarkedSchema(place, name) for name in names]
             if not names and is_generated_name(database) and holds_nothing(place):
-                # The run ended after it had created the database and before it wrote its record (marker).
+                # The run ended between the creation of the database and the writing of its record (marker).
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [
                 Leftover(

@@ -11,7 +11,7 @@ from costof.programs.postgres.parts import PostgresPart
 
 #: The settings that decide whether a commit waits for a flush.
 COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})
-#: The query for the number of flushes of PostgreSQL's log. The key says whether the server is version 18 or later.
+#: The query for the number of flushes of PostgreSQL's log. The key is True for version 18 or later.
 COUNTED_FLUSHES = {
     True: "SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal'",
     False: "SELECT wal_sync FROM pg_stat_wal",
@@ -25,13 +25,12 @@ class Durability(PostgresPart[FileSystemConfiguration]):
         return bool(COMMIT_SETTINGS & configuration.settings.keys())
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes of the log and the bytes written to it."""
         ((flushes,),) = self.server.ask(COUNTED_FLUSHES[self.server.major >= 18])
         ((position,),) = self.server.ask("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def finish_counting(self) -> None:
-        """End the clients' connections: a server process reports its counts late unless it ends.
+        """End the clients' connections: a server process reports its counts late, except when it ends.
 
         costof's load generator opens new connections before each slice (measured window).
         """
@@ -41,8 +40,8 @@ class Durability(PostgresPart[FileSystemConfiguration]):
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.file_system is not None:
-            # In a study of file systems, slices with reads and slices with writes alternate. Reads after writes clean
-            # up pages, which writes to the log without a commit. The number of flushes then proves nothing.
+            # In a study of file systems, slices (measured windows) of reads and of writes alternate. Reads after writes
+            # clean up pages, which writes to the log without a commit, so the number of flushes proves nothing.
             return None
         flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
         return flush_mismatch(increases, answer, flushes_commits)

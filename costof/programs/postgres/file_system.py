@@ -1,8 +1,7 @@
 """The file system under the data folder of a lab's PostgreSQL: the usual one, or one in user space (FUSE).
 
-`gocryptfs` encrypts files and their names. `bindfs` passes all calls on without changing anything, so that it costs
-what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary (a
-random text).
+`gocryptfs` encrypts files and their names. `bindfs` passes all calls on unchanged, so that it costs as much as FUSE
+without encryption. Both store their files in another folder, in which the lab searches for a canary (a random text).
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The feature of a server that keeps its data folder on a FUSE file system, if the study requires one.
+    """The feature of a server that keeps the server's data folder on a FUSE file system if the study requires one.
 
     `leak` is the result of the last search for a canary (a random text): how it contradicts the configuration; None if
     it does not.
@@ -78,7 +77,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
     needed = {"bindfs": located(find_bindfs, bindfs_version), "gocryptfs": located(find_gocryptfs, gocryptfs_version)}
     fetchable = [
         Packages("bindfs", ["bindfs"], ["usr/bin/bindfs"]),
-        # gocryptfs runs the program fusermount to mount, so unpack this program beside it.
+        # gocryptfs runs the program fusermount to mount, so both must be unpacked in the same folder.
         Packages("gocryptfs", ["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
     ]
     leak: str | None = None
@@ -110,7 +109,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)
 
     def _command_line(self, mounted: Path) -> list[str]:
-        # If root mounts the file system, the server runs as another user, who needs access to it.
+        # If root mounts the file system, the server's user is another one and needs access.
         others = is_root()
         if self.configuration.file_system == "bindfs":
             # Let bindfs use several threads, as gocryptfs does, so that only encryption differs.
@@ -119,7 +118,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
         write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
-        # The cost of scrypt is low. Slow hashing would only protect a password that can be guessed, and this one is
+        # The cost of scrypt can be low, because slow hashing only protects passwords that can be guessed. This one is
         # random.
         cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
         init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
@@ -127,8 +126,8 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Read the ID of the server's shared memory segment now. When the segment is removed, at the end, the file with
-        # the ID may be gone, because it is in the mounted file system.
+        # Read the ID of the server's shared memory segment now. The segment is removed when the lab ends. The mounted
+        # file system with the file `PID_FILE` may then be gone.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 

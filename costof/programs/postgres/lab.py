@@ -42,7 +42,7 @@ SETTINGS = {
     # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines to
     # verify that connections used TLS or not.
     "log_connections": "on",
-    # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
+    # The connections of all arms (measured variants) and workloads stay open through the run.
     "max_connections": "1000",
     # Autovacuum would work while some arms (variants) are measured and not while others are.
     "autovacuum": "off",
@@ -52,12 +52,12 @@ SETTINGS = {
     # Just-in-time compilation helps only larger queries than the measured ones, and needs a library that may be
     # missing.
     "jit": "off",
-    # Some errors are recognized by their English text, because their SQLSTATE is ambiguous.
+    # costof recognizes some errors by their English text, because their SQLSTATE is ambiguous.
     "lc_messages": "C",
 }
 
 PORT = 5432
-#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
+#: Connections in addition to the measured clients': for administration, and for tests before a measurement.
 RESERVED = 100
 NAME = "postgres"
 ROLE = "server"
@@ -67,7 +67,7 @@ ADMINISTRATOR = "administrator"
 #: pgbench's scale, the number of branches. With fewer branches than clients, clients would wait for each other.
 SCALE = 32
 PROBE_SECONDS = 5.0
-#: The request for TLS and the answer that accepts it (PostgreSQL's documentation, "SSL Session Encryption").
+#: The request for TLS, then the answer that accepts it (PostgreSQL's documentation, "SSL Session Encryption").
 TLS_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 TLS_ACCEPTED = b"S"
 #: The lab's pg_hba.conf. It has one `host` line, so that the server treats plain and TLS connections alike.
@@ -206,11 +206,10 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:
-        """Return the values of settings in a session like a client's. Raises `LAB_FAILED`."""
+        """Return the values that settings have in a client's session. Raises `LAB_FAILED`."""
         if not (names := list(settings)):
             return {}
         with self._log_in(DATABASE, options=[]) as session:
@@ -233,7 +232,7 @@ class PostgresServer(LabServer):
     def show_key(self, kind: str) -> bool:
         """Present a certificate with this kind of key from now on, and return whether the key has changed.
 
-        The function waits until the server presents the key, because a reload is asynchronous, and the server reports a
+        The method waits until the server presents the key, because a reload is asynchronous, and the server reports a
         wrong file only in its log.
         """
         if kind == self._key:
@@ -268,7 +267,7 @@ class PostgresServer(LabServer):
 
     @property
     def _has_records(self) -> bool:
-        """Whether clients read YCSB's records, which must then be inserted before the measurement."""
+        """Return whether clients read YCSB's records, which must then be inserted before the measurement."""
         return "ycsb" in self.place.kinds.values() and any(part.reads_records() for part in self.parts)
 
     @property
@@ -276,7 +275,7 @@ class PostgresServer(LabServer):
         return self.folder / "server.pem"
 
     def _install_certificate(self) -> None:
-        # The file is replaced atomically because the server may be reading it.
+        # The server may be reading the file, so replace it atomically.
         new = self._certificate_file.with_suffix(".new")
         self.os_user.write(new, self._certificates[self._key].read_bytes())
         new.rename(self._certificate_file)
@@ -295,8 +294,8 @@ class PostgresServer(LabServer):
         password_file = self.folder / "password"
         self.os_user.write(password_file, self._admin_password.get_secret_value().encode())
         options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
-        # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs them
-        # after the run.
+        # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs the
+        # data after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self.data}", *self.initdb_options()]
         self.place.lab.run(f"{self.name}-initdb", [*self.os_user.prefix, str(initdb), *options])
         password_file.unlink()
@@ -305,7 +304,6 @@ class PostgresServer(LabServer):
         return [option for part in self.parts for option in part.initdb_options()]
 
     def remove_segment_at_end(self, data: Path) -> None:
-        """Remove the shared memory segment of the server with this data folder when the lab ends."""
         self.place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(data)])
 
     def write_access_rules(self, access: str) -> None:
@@ -313,7 +311,7 @@ class PostgresServer(LabServer):
         self.os_user.write(self.data / "pg_hba.conf", access.encode())
 
     def _log_in(self, database: str, options: Iterable[str] | None = None) -> psycopg.Connection[Any]:
-        """Log in as the administrator, by default with the options of the run's own sessions."""
+        """Log in as the administrator, by default with the session options of `parts` for the run's own sessions."""
         if options is None:
             options = [word for part in self.parts for word in part.session_options()]
         try:
@@ -340,12 +338,10 @@ class PostgresServer(LabServer):
     def store_password(self, iterations: int) -> None:
         """Store the client's password. It is hashed here, so that it is neither in a statement nor in a log."""
         hashed = scram_secret(self.password.get_secret_value(), iterations)
-        #: The form in which the server stores the password (a SCRAM secret).
         self.secret = SecretStr(hashed)
         self.ask(f"ALTER ROLE {USER} PASSWORD '{hashed}'")
 
     def _presented_certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presents now, or None if the server does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:

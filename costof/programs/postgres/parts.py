@@ -18,18 +18,18 @@ class PostgresPart(ServerPart[Configuration]):
         return []
 
     def access_rules(self, rules: str) -> str:
-        """Return the rules of pg_hba.conf with the changes that this feature requires."""
+        """Return `rules`, the lines of pg_hba.conf, with the changes that this feature requires."""
         return rules
 
     def initialised(self) -> None:
-        """Do the work that requires a complete data folder (after initdb) and must be done before the server starts."""
+        """Do this feature's work between initdb, which creates the data folder, and the server's start."""
 
     def log(self) -> ServerLog | None:
-        """Return the server's log if this feature sends it elsewhere, such as to syslog; else None."""
+        """Return the server's log if this feature redirects it, for example to syslog; otherwise None."""
         return None
 
     def session_options(self) -> list[str]:
-        """Return options for the run's own sessions. Clients' sessions do not have these options."""
+        """Return options for the run's own sessions. Clients' sessions do not get them."""
         return []
 
     def reads_records(self) -> bool:

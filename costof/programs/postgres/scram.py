@@ -40,7 +40,7 @@ class ScramIterations(PostgresPart[ScramConfiguration]):
 
 
 def scram_secret(password: str, iterations: int = SCRAM_ITERATIONS) -> str:
-    """Return an ASCII password as PostgreSQL stores it for SCRAM-SHA-256 (RFC 5803), with a new salt."""
+    """Return what PostgreSQL stores for an ASCII password with SCRAM-SHA-256 (RFC 5803), with a new salt."""
     salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
     client_key, server_key = (hmac.digest(salted, text, "sha256") for text in (b"Client Key", b"Server Key"))

@@ -14,7 +14,7 @@ from costof.programs.postgres.parts import PostgresPart
 from costof.programs.postgres.scram import scram_secret
 
 STANDBY = "standby"
-#: `Standby._state` has this value if the standby has the whole log of the server and commits wait for it.
+#: `Standby._state` has this value if the standby has the server's whole log and commits wait for the standby.
 IN_STEP = "streaming, sync"
 
 
@@ -37,7 +37,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
         return f"{rules}host replication {STANDBY} all scram-sha-256\n"
 
     def initialised(self) -> None:
-        """Copy the data before the server starts. A plain copy is consistent then, so no backup is needed."""
+        """Copy the data before the server starts. Nothing writes yet, so a plain copy is consistent."""
         server = self.server
         self._data = server.folder / STANDBY
         copy = ["cp", "-a", str(server.data), str(self._data)]
@@ -85,8 +85,8 @@ class Standby(PostgresPart[StandbyConfiguration]):
             return "the synchronous standby was not connected"
         if state != IN_STEP:
             return f"the synchronous standby was {state}"
-        # A standby that works is behind only for milliseconds. If operations have failed and it is still behind,
-        # commits have waited for it in vain.
+        # A working standby is behind only for milliseconds. If it is still behind and operations have failed, commits
+        # have waited for an answer that never came.
         if answer.errors and (behind := self._bytes_behind()):
             return f"the synchronous standby was {behind:,} bytes of the log behind, so that commits waited in vain"
         return None

@@ -43,8 +43,8 @@ APPLICATION_NAME = "application_name"
 class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with the tables of the study's workloads, in a schema with the run's name.
 
-    The tables are those of pgbench, or YCSB's table for a workload of kind `ycsb`. If the account may create databases,
-    the schema is in a new database of the same name.
+    The tables are pgbench's, or YCSB's for a workload of kind `ycsb`. If the account may create databases, the schema
+    is in a new database of the same name.
 
     The server's counters of connections are up to a second late, so they cannot verify that a slice (a measured window)
     used TLS. Instead, each client asks the server whether its connection uses TLS (the evidence `server_side`).
@@ -57,12 +57,11 @@ class PgbenchTarget(TargetServer):
         self.url = parse_postgres_url(access, study)
         super().__init__(access, study, run, records, use)
         self._first_database = first_database(self.url)
-        #: The parsed URL of a pooler, or None. With a pooler, no new database is created, because a pooler serves only
-        #: databases in its configuration.
+        #: The parsed URL of a pooler, or None. With a pooler, the run creates no database, because a pooler serves only
+        #: the databases in its configuration.
         self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
         self.pooler_shown = self._pooler.shown if self._pooler else None
         self._server = PostgresSession(self.url, self._first_database)
-        #: The session to the database in which the run's schema is.
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.database)
         self._marker: Marker | None = None
@@ -243,7 +242,7 @@ class PgbenchTarget(TargetServer):
         return settings | ({APPLICATION_NAME: self.database} if SETTING in settings else {})
 
     def _enter_database(self, is_new: bool) -> None:
-        """Connect to the run's database. If that fails and the run has just created the database, drop the database."""
+        """Connect to the run's database. If that fails, drop the database if the run has just created it (`is_new`)."""
         self.session = PostgresSession(self.url, self.database, on_reconnect=self._restore_session)
         try:
             self.session.open()

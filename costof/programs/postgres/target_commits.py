@@ -17,16 +17,16 @@ from costof.programs.postgres.connection import PostgresSession, error_text
 from costof.programs.postgres.durability import COUNTED_FLUSHES
 
 SETTING = "synchronous_commit"
-#: The values with which a commit waits for a synchronous standby. Without one, the server treats them as 'local'.
+#: The values with which a commit waits for a synchronous standby. Without one, they mean the same as 'local'.
 STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
 NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
 #: From version 15 on, the count of a session's flushes is exact as soon as the session has ended.
 FIRST_EXACT_VERSION = 150_000
-#: Values of `wal_sync_method` with which every write is also a flush. The server does not count such flushes.
+#: Values of `wal_sync_method` with which every write is also a flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: If other sessions flush more often than this share of the run's own commits, the run reports it. Fewer flushes hardly
-#: change the number of flushes per commit.
+#: If the flushes of other sessions exceed this share of the run's own commits, the run reports them. Fewer flushes
+#: hardly change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
@@ -42,7 +42,7 @@ class TargetCommits:
     def __init__(self, session: PostgresSession, application_name: str) -> None:
         self._session = session
         self._name = application_name
-        #: Why the server's flushes cannot be counted; None if they can.
+        #: Why the server's flushes cannot be counted; None if they can be counted.
         self.hidden: str | None = None
         #: The highest rate of flushes per second that other sessions caused. It is measured in slices (measured
         #: windows) in which the run's own commits wait for no flush.
@@ -73,10 +73,7 @@ class TargetCommits:
         return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
 
     def wait_for_end(self) -> None:
-        """Wait until the server has ended all sessions that clients have closed, but at most `END_SECONDS`.
-
-        The server has then counted the flushes of these sessions.
-        """
+        """Wait at most `END_SECONDS` until the server has ended (and counted) all sessions that clients have closed."""
         ends_at = time.monotonic() + END_SECONDS
         while time.monotonic() < ends_at:
             ((left,),) = self._session.ask(
@@ -100,7 +97,7 @@ class TargetCommits:
         return {name: str(self._session.ask(f"SHOW {name}")[0][0]) for name in SHOWN}
 
     def standbys(self) -> str:
-        """Return text such as '1 synchronous of 2', or that the account may not see the standbys."""
+        """Return text such as '1 synchronous of 2', or a text that the account may not see the standbys."""
         total, visible, synchronous = self._standbys()
         if total and not visible:
             return "not visible to this account; grant it pg_monitor to see them"
@@ -132,7 +129,7 @@ class TargetCommits:
         return None
 
     def _standbys(self) -> tuple[int, int, int]:
-        """Return the numbers of all connected standbys, of those whose state is readable, and of synchronous ones."""
+        """Return the numbers of connected standbys, of standbys with readable state, and of synchronous standbys."""
         synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
         ((total, visible, in_step),) = self._session.ask(
             f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608

@@ -17,7 +17,7 @@ DISTRIBUTED = "usr/lib/postgresql"
 
 
 def find_postgres(version: str = "") -> Path:
-    """Return the path of PostgreSQL: the installed one, or that of a version (`find_release`)."""
+    """Return the path of PostgreSQL: the installed one or, if `version` is set, that release (`find_release`)."""
     if version:
         return find_release(version, "postgres", RELEASES)
     versions = [
@@ -34,10 +34,7 @@ def postgres_version(binary: Path) -> str:
 
 
 def _release(version: str, **sha256: str) -> Release:
-    """Return a release of PostgreSQL as packed by zonky.io.
-
-    `sha256` has the SHA-256 of the JAR for each machine, such as x86_64.
-    """
+    """Return a release of PostgreSQL from zonky.io. `sha256` has the JAR's hash for each machine, such as x86_64."""
     packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
     names = {"x86_64": "amd64", "aarch64": "arm64v8"}
     jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}
@@ -46,9 +43,9 @@ def _release(version: str, **sha256: str) -> Release:
     )
 
 
-#: The releases that `costof fetch` can download, such as postgres@18. The keys are series, such as '18'. All are built
-#: by the same project with the same options, so that they differ only in PostgreSQL's version. Debian's packages have
-#: other options.
+#: The releases that `costof fetch` can download, such as postgres@18. The keys are series, such as '18'. The same
+#: project has built all of them with the same options, so that they differ only in PostgreSQL's version. (Debian's
+#: packages have other options.)
 RELEASES = {
     release.series: release
     for release in (

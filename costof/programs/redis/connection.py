@@ -28,7 +28,6 @@ from costof.programs.leftovers import Leftover, Leftovers, in_use_by_heartbeat
 from costof.programs.target_database import Marker
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
-#: URL schemes, and whether they require TLS.
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
@@ -101,8 +100,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: The sizes in bytes of the strings that the run loads into Redis. `1024: (10, 1, 1)` means: of each 10 strings with
-#: consecutive numbers, 1 has 1024 bytes, the one at index 1. (`Strings` in engine/crates/wire must agree with this.)
+#: The sizes in bytes of the strings that the run loads into Redis. `1024: (10, 1, 1)` means that of each 10 consecutive
+#: strings, 1 has 1024 bytes: the one at index 1. (`Strings` in engine/crates/wire must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
@@ -132,7 +131,7 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def at_address(self, address: str) -> Self:
-        """Return the settings of a client that connects to `address`, such as a tunnel's, both with and without TLS."""
+        """Return the settings of a client that uses `address`, such as a tunnel's, for plain and TLS connections."""
         return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
@@ -180,7 +179,7 @@ class RedisSession:
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
-            # The error quotes only the command's first two words, since later ones may be data.
+            # The error quotes only the command's first two words, since later words may be data.
             raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
@@ -241,11 +240,10 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the run's record (`marker`) and return True. If a run of this name has one already, return False."""
+        """Write the run's record (`marker`) and return True. Return False if the run already has a record."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
-        """Return the run's record on the server (the marker), or None if it is missing or damaged."""
         text = self._session.ask("HGET", RUNS, self.name)
         try:
             return StringsMarker.model_validate_json(text or "")
@@ -267,10 +265,7 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings, heartbeat and record if the server still has this record (`marker`).
-
-        Return whether it had the record.
-        """
+        """Remove the run's strings, heartbeat and record, and return True, if the server still has this record."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):

@@ -26,9 +26,9 @@ class Durability(RedisPart[ServerConfiguration]):
         """Return the flushes and the bytes of the append-only file.
 
         Redis does not count flushes, so they are computed from the pages (of 4,096 bytes) that Redis has made dirty,
-        which the kernel counts. The first append after a flush makes the file's last page dirty again. It counts as one
-        page. Apart from that, each 4,096 appended bytes count as one page. The number of flushes is therefore the
-        number of dirtied pages minus the file's size in pages.
+        which the kernel counts. The first append after a flush makes the file's last page dirty again. Each flush
+        therefore adds one dirty page, and every 4,096 appended bytes add another. The number of flushes is therefore
+        the number of dirtied pages minus the file's size in pages.
         """
         written = int(self.server.ask("INFO", "persistence").get("aof_current_size", 0))
         pages = pages_written(self.server.process.pid)
@@ -42,7 +42,7 @@ class Durability(RedisPart[ServerConfiguration]):
 
 
 def pages_written(pid: int) -> float | None:
-    """Return the number of pages of files to which a process has written, as the kernel counts; None if unknown."""
+    """Return how many pages of files a process has made dirty, by the kernel's count; None if unknown."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except OSError:

@@ -48,7 +48,6 @@ def find_redis() -> Path:
 
 
 def redis_version(binary: Path) -> str:
-    # The output is 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0'.
     words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
     return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
 
@@ -58,8 +57,8 @@ ROLE = "server"
 PORT = 6379
 TLS_PORT = 6380
 USER = "costof"
-#: A Redis user for load generators that show the password in the machine's process list, such as redis-benchmark. It
-#: has only a few rights.
+#: A Redis user for load generators that show the password in the machine's process list, such as redis-benchmark. The
+#: user has only a few rights.
 VISIBLE_USER = "visible"
 VISIBLE_RIGHTS = "resetchannels ~key:* -@all +get +set +ping +hello"
 ADMINISTRATOR = "administrator"
@@ -92,7 +91,7 @@ class RedisServer(LabServer):
         self._clients: list[redis.Redis] = []
         #: Number of TLS connections in all earlier periods in which the plain port was closed.
         self._tls_connections = 0
-        #: The number of all connections when the plain port was closed; None while the plain port is open.
+        #: The number of all connections at the last closing of the plain port; None while the plain port is open.
         self._closed_at: int | None = None
 
     def start(self) -> None:
@@ -122,7 +121,7 @@ class RedisServer(LabServer):
     def log_in(self, socket: Path, **options: Any) -> redis.Redis:
         """Return the administrator's client of the server, or of its replica, that listens at a Unix socket.
 
-        `close` closes it. `options` are redis-py's.
+        `options` are redis-py's. The method `close` closes the client.
         """
         client = redis.Redis(
             unix_socket_path=str(socket),
@@ -153,7 +152,7 @@ class RedisServer(LabServer):
             "dir": str(self.folder),
             **self._settings,
         }
-        # The file holds only hashes of passwords, which are enough for Redis.
+        # Redis needs only hashes of the passwords.
         users = [
             "default off",
             f"{USER} on #{_hash(self.password)} allkeys allcommands",
@@ -173,9 +172,9 @@ class RedisServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return the number of all connections, and of those made while only the TLS port was open.
+        """Return the number of all connections, and of connections made while only the TLS port was open.
 
-        Redis itself does not count TLS connections separately; see `expect_tls`.
+        Redis does not count TLS connections separately, so `expect_tls` closes the plain port while clients use TLS.
         """
         connections = self._connections()
         since = 0 if self._closed_at is None else connections - self._closed_at
@@ -192,7 +191,6 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and facts about its optional features."""
         configuration = self.place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown} | super().evidence()
@@ -232,7 +230,6 @@ class RedisServer(LabServer):
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def add_user(self, name: str, password: SecretStr, *rights: str) -> None:
-        """Create another user, or change its password and rights."""
         self.ask("ACL", "SETUSER", name, "on", f"#{_hash(password)}", *rights)
 
     def _connections(self) -> int:

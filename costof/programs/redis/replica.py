@@ -24,8 +24,8 @@ ACKNOWLEDGEMENTS = "acknowledgements"
 ONLINE = "online"
 #: The rights of the account with which the replica logs in (Redis's documentation, "ACL rules for replicas").
 RIGHTS = ("+psync", "+replconf", "+ping")
-#: Redis asks for an acknowledgement with a command in the stream of writes, which has this many bytes. The
-#: acknowledgement of all writes before the command leaves out the command itself.
+#: Redis asks for an acknowledgement with a command in the stream of writes, which has this many bytes. The replica's
+#: acknowledgement covers all writes before the command but not the command itself.
 REQUEST_BYTES = 37
 #: How long a question to the replica may take. A replica that works answers within milliseconds.
 ANSWER_SECONDS = 2.0
@@ -70,7 +70,7 @@ class Replica(RedisPart[ReplicaConfiguration]):
         lab.wait_until(f"starting {self._process.name}", caught_up, only=self._process)
 
     def _follow(self) -> None:
-        """Make the replica log in at the server. The password is sent to it, so that it is in no file."""
+        """Make the replica log in at the server. The password is sent in a command, so that it is in no file."""
         server, password = self.server, SecretStr(secrets.token_urlsafe(24))
         server.add_user(REPLICA, password, *RIGHTS)
         login = ("masteruser", REPLICA, "masterauth", password.get_secret_value())
@@ -82,7 +82,7 @@ class Replica(RedisPart[ReplicaConfiguration]):
         self.server.place.lab.wait_until(f"copying the data to {self._process.name}", has_data, only=self._process)
 
     def evidence(self) -> dict[str, str]:
-        """Return what both servers report: the server, the replica's state; the replica, how much it has executed."""
+        """Return two facts: the replica's state by the server, and by the replica, how many writes it has executed."""
         if (state := self._state()) != ONLINE:
             return {REPLICA: state or "not connected"}
         missing = self._bytes_missing()
@@ -91,7 +91,7 @@ class Replica(RedisPart[ReplicaConfiguration]):
         return {REPLICA: f"{state}, {f'{missing:,} bytes behind' if missing else 'has all writes'}"}
 
     def readings(self) -> dict[str, float]:
-        """Return the number of the replica's acknowledgements, which are the only commands REPLCONF after its start."""
+        """Return the number of the replica's acknowledgements. After its start, it sends no other command REPLCONF."""
         return {ACKNOWLEDGEMENTS: float(self.server.ask("INFO", "commandstats")["cmdstat_replconf"]["calls"])}
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
@@ -102,8 +102,8 @@ class Replica(RedisPart[ReplicaConfiguration]):
         if state != ONLINE:
             return f"the replica was {state}"
         behind = server["master_repl_offset"] - server["slave0"]["offset"]
-        # A replica that works is behind only for milliseconds. If operations have failed and it is still behind, writes
-        # have waited for it in vain.
+        # A working replica is behind only for milliseconds. If it is still behind and operations have failed, writes
+        # have waited for an answer that never came.
         if answer.errors and behind > REQUEST_BYTES:
             return f"the replica was {behind:,} bytes behind, so that writes waited in vain"
         # An acknowledgement serves all writes that are in flight, as a flush does.
@@ -121,7 +121,6 @@ class Replica(RedisPart[ReplicaConfiguration]):
         return replication
 
     def _state(self) -> str | None:
-        """Return the replica's state by the server, such as 'online' or 'send_bulk'; None if it is not connected."""
         return _state(self._server_side())
 
     def _bytes_missing(self) -> int | None:

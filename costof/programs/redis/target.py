@@ -31,8 +31,7 @@ from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
-#: An upper estimate of the memory per record, in bytes: on average a value has 300 bytes, and key and overhead are
-#: added.
+#: An upper estimate of the memory per record, in bytes. A value has 300 bytes on average; key and overhead are added.
 BYTES_A_RECORD = 1000
 
 
@@ -163,10 +162,7 @@ class StringsTarget(TargetServer):
             raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
-        """Test the account's rights with commands on a key that does not exist, which change nothing.
-
-        Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`.
-        """
+        """Try commands on a missing key, which change nothing. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
         key = f"{self._strings.prefix}nothing"
         for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
             try:

@@ -59,7 +59,6 @@ def find_envoy() -> Path:
 
 
 def envoy_version(binary: Path) -> str:
-    # The output is 'envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL'.
     return first_words([str(binary), "--version"], NAME, PACKAGE).split("/")[-4]
 
 
@@ -286,14 +285,14 @@ def _address(address: str) -> dict[str, Any]:
 
 
 def _common_name(subject: str | None) -> str:
-    """Return the name in a certificate's subject; '' without a certificate, for which Envoy writes null or '-'."""
+    """Return the name in a certificate's subject; '' if Envoy wrote null or '-', that is, without a certificate."""
     return subject.removeprefix("CN=") if subject and subject.startswith("CN=") else ""
 
 
 def _tls(entry: dict[str, str | None]) -> str:
     """Return the TLS version and cipher in an entry of the access log, such as 'TLSv1.3 …'; '' if the entry has none.
 
-    They are those of the client's connection or, if this one is plain, of the connection to the server.
+    The connection is the client's or, if that one is plain, the connection to the server.
     """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

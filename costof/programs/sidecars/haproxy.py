@@ -27,7 +27,7 @@ _LINE = re.compile(
 
 
 class HaproxySidecar(Sidecar):
-    """An HAProxy process with a frontend for each port (`Passage`)."""
+    """An HAProxy process with one frontend per port (`Passage`)."""
 
     name = "haproxy"
     shown = "HAProxy"
@@ -110,7 +110,7 @@ class HaproxySidecar(Sidecar):
             f'    log-format "connection {passage.name} client={client} server={server} {sides}"',
             # HAProxy logs a connection or request only while its list of patterns contains `RECORDED`.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
-            # Accept only the certificate of the expected client. Others may be signed by the same authority.
+            # Accept only the certificate of the expected client. The same authority has signed other certificates too.
             *(
                 [f"    {rule} {_reject(passage)} unless {{ ssl_c_s_dn(CN) -m str {passage.inward.peer} }}"]
                 if passage.inward

@@ -25,7 +25,6 @@ CONNECTIONS = 20_000
 #: are measured.
 IDLE_SECONDS = 3_600
 CONNECT_SECONDS = 10
-#: Time limit for the answer to a request for counters.
 ANSWER_SECONDS = 60.0
 REQUESTS_PER_CONNECTION = 1_000_000_000
 
@@ -46,10 +45,10 @@ class MutualTls:
 
 @dataclass(frozen=True)
 class Passage:
-    """A port of a sidecar, and where it forwards to (both 'address:port').
+    """A port of a sidecar, and the address to which it forwards (both 'address:port').
 
     With `http`, the sidecar reads and forwards HTTP/1.1 requests; otherwise it forwards bytes. `inward` has the TLS
-    settings for connections that it accepts, `outward` for connections that it opens. None means no TLS.
+    settings for connections that the sidecar accepts, `outward` for connections that it opens. None means no TLS.
     """
 
     name: str
@@ -94,7 +93,7 @@ class ConnectionRecord:
 
 
 class Sidecar(ABC):
-    """A sidecar process with one or more ports (`passages`). Call `start`. The lab stops the process."""
+    """A sidecar process with one or more ports (`passages`). The caller calls `start`; the lab stops the process."""
 
     #: The name by which studies refer to the program, and the name that reports show.
     name: ClassVar[str]
@@ -124,18 +123,18 @@ class Sidecar(ABC):
 
     @abstractmethod
     def counters(self, passage: str) -> PassageCounters:
-        """Return the counters of the port (`Passage`) of this name. Raises OSError if the process does not answer."""
+        """Return the counters of the port (`Passage`) with this name. Raises OSError if the process does not answer."""
 
     @abstractmethod
     def record(self, on: bool) -> None:
         """Switch the log line about each connection or request on or off.
 
-        It is off during measurements. Raises OSError if the process does not answer.
+        The log is off during measurements. Raises OSError if the process does not answer.
         """
 
     @abstractmethod
     def records(self, passage: str) -> list[ConnectionRecord]:
-        """Return the sidecar's records of the connections to the port (`Passage`) of this name, the latest one last."""
+        """Return the sidecar's records of connections to the port (`Passage`) with this name, the latest one last."""
 
     @classmethod
     @abstractmethod

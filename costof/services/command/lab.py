@@ -24,7 +24,7 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """The user's commands as a service. All placeholders in the commands are filled in before any command is run."""
+    """The user's commands as a service. All their placeholders are filled in before the first command runs."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
@@ -86,7 +86,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return all commands of an arm in the order of a run. Each text begins with the step: 'setup make build'."""
+    """Return an arm's commands in the order in which they run. Each text begins with the step: 'setup make build'."""
     programs = arm.programs.values()
     steps = {
         "setup": arm.setup,

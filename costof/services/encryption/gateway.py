@@ -46,8 +46,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# How many encrypted values a client may leave unread in one transaction that fails or is abandoned. An order in TPC-C
-# has up to fifteen lines, with five columns each.
+# The maximum number of encrypted values that a client leaves unread in a failed or abandoned transaction. An order of
+# TPC-C has up to fifteen lines with five columns each.
 MAX_UNREAD_VALUES = 75
 
 
@@ -74,7 +74,7 @@ class ArmLabSettings(Model):
 class Rules:
     """The settings of an arm (measured variant) on which the gateway's rules depend.
 
-    Arms with the same settings share a listener of the gateway, and so its counters.
+    Arms with the same settings share a listener of the gateway, and therefore the listener's counters.
     """
 
     columns: str | None
@@ -88,7 +88,6 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name from the columns file and the algorithm: '20-aes-128-gcm' for '20.toml'; 'none' without encryption."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
@@ -99,7 +98,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Position:
-    """Where the gateway runs and how it is connected: its IP `address`, and the `server` behind it ('address:port').
+    """The gateway's place in the network: its IP `address`, and the `server` behind it ('address:port').
 
     `prefix` has the words to put before the gateway's command line to run it on a host of the lab. `transport` is plain
     or TLS, for connections to the server. With TLS, the gateway shows `certificate` to its clients. `catalogue` is the
@@ -117,10 +116,7 @@ class Position:
 
 @dataclass(frozen=True)
 class GatewayObservation(Observation):
-    """The counters of the gateway's listener for an arm (measured variant).
-
-    They are None if the arm does not use the gateway.
-    """
+    """The counters of the gateway's listener for an arm (measured variant); None if the arm has no gateway."""
 
     counters: GatewayListenerCounters | None
 
@@ -151,7 +147,7 @@ class GatewayFront(Resource):
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
         """Return the client settings of an arm. `direct` are the settings for a direct connection to the server.
 
-        A client of the gateway decrypts, and reports an error if a column that must be encrypted arrives in plaintext.
+        A client of the gateway decrypts columns, and reports an error if a column that must be encrypted is plaintext.
         """
         rules = Rules.from_arm(arm)
         if rules.direct:
@@ -218,7 +214,7 @@ class GatewayFront(Resource):
     ) -> Judgement:
         """Return the counts of a slice (measured window).
 
-        There is a mismatch if the driver decrypted fewer values than the gateway encrypted.
+        The slice has a mismatch if the client's driver decrypted fewer values than the gateway encrypted.
         """
         if before.counters is None or after.counters is None:
             return Judgement()

@@ -37,18 +37,15 @@ GATEWAY = "gateway"
 #: key.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# The server's settings. The buffer pool has room for the initial data and for the orders of several hours, so the
-# server does not become slower in the course of a run. The large log has the same purpose.
+# The server's settings. Buffer pool and log have room for the initial data and for the orders of several hours, so that
+# the server does not become slower in the course of a run.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of gateway (encrypting proxy) and server.
-
-    `server_bytes` counts the bytes that the server has sent and received.
-    """
+    """The counters of gateway (encrypting proxy) and server. `server_bytes` were sent or received by the server."""
 
     gateway: GatewayObservation
     server_bytes: int
@@ -78,7 +75,7 @@ class EncryptionLab(LabService):
         self._server.start()
         for account in ACCOUNTS[1:]:
             self._server.add_user(account.name)
-        # Create the tables already here, because the load generator may read their definitions when it connects.
+        # Create the tables before clients connect: the load generator may read the definitions when it connects.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
         host = self._chain.middle[GATEWAY]
@@ -116,7 +113,7 @@ class EncryptionLab(LabService):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """At the start, check sample rows that the arm's client receives. At the end, check TPC-C's consistency.
 
-        Return facts about both checks for the report. If the rows contradict the arm's rules, the arm fails.
+        Return the check's facts for the report. If the rows contradict the arm's rules, the arm fails.
         """
         if stage == "end":
             return {} if self.failure_reason() else self._tables.facts()
@@ -137,7 +134,7 @@ class EncryptionLab(LabService):
         return [*super().server_processes(), (GATEWAY, self._front.pid)]
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        # This query itself transfers a few hundred bytes, which the next observation includes. That is negligible.
+        # The next observation includes the few hundred bytes of this query, which are negligible.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
         return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 
@@ -161,7 +158,7 @@ class EncryptionLab(LabService):
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
                 return ended(process.name, process.exit_status)
-        # If the gateway has ended, no effect can be measured, so this ends the run.
+        # Without the gateway, no effect can be measured.
         return ended("gateway", self._front.ended())
 
     def warnings(self) -> list[str]:

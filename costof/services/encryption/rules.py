@@ -20,12 +20,12 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
-#: The name of the file with the approved statements. It is in the same folder as the files that list columns.
+#: The name of the file with the approved statements. The file is in the same folder as the files that list columns.
 STATEMENTS = "statements.toml"
 #: All columns of the nine tables, as (table, column).
 COLUMNS: list[Column] = [
-    # A comma separates two definitions unless it is inside parentheses. Skip the definitions of keys, such as
-    # 'PRIMARY KEY (w_id)'.
+    # A comma outside of parentheses separates two definitions. Definitions of keys, such as 'PRIMARY KEY (w_id)', are
+    # skipped.
     (table, definition.split()[0])
     for table, definitions in tpcc.COLUMNS.items()
     for definition in re.split(r",(?![^(]*\))", definitions)
@@ -43,7 +43,7 @@ class Group(Model):
 class RuleFile(Model):
     """The content of a file that lists the columns to encrypt, in groups.
 
-    `beside` is the name of another file in the same folder, whose groups are added to these; None for no other file.
+    `beside` is the name of another file in the same folder, whose groups are added; None for no other file.
     """
 
     beside: str | None = None
@@ -54,18 +54,15 @@ class ApprovedStatement(Model):
     """A statement of TPC-C's transactions, which the gateway must allow.
 
     Accounts that get ciphertext may execute only such approved statements. `made_of` lists, for each output column of
-    the statement, the table columns ('table.column') from which it is computed. It is None if the server's answer
-    itself names the table column of every output.
+    the statement, the table columns ('table.column') from which it is computed. `made_of` is None if the server's
+    answer names the table column of every output column.
     """
 
     text: str
     made_of: list[list[str]] | None = None
 
     def outputs(self, encrypted: Collection[Column]) -> list[str] | None:
-        """Return, for each output column, 'encrypt' if it is computed from an encrypted column, else 'plain'.
-
-        Return None if `made_of` is None.
-        """
+        """Return 'encrypt' for each output computed from an encrypted column, else 'plain'; None without `made_of`."""
         if self.made_of is None:
             return None
         names = {f"{table}.{name}" for table, name in encrypted}
@@ -73,8 +70,6 @@ class ApprovedStatement(Model):
 
 
 class StatementFile(Model):
-    """The content of `statements.toml`."""
-
     statements: list[ApprovedStatement]
 
 
@@ -168,5 +163,5 @@ def rules_text(
 
 
 def _quoted(text: str | SecretStr) -> str:
-    """Return the text as a TOML basic string, which is the same as a JSON string without escapes for non-ASCII."""
+    """Return the text as a TOML basic string, which has the form of a JSON string without escapes for non-ASCII."""
     return json.dumps(text if isinstance(text, str) else text.get_secret_value(), ensure_ascii=False)

@@ -17,16 +17,14 @@ from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
 from costof.services.encryption.rules import Column, sample_statement
 
-#: The number of sample rows from each table.
 ROWS = 5
-# Plaintext values of at least this length are searched for in all received bytes. Shorter values may occur in
-# ciphertext by chance, so they are compared only with the value received in the same row and column.
+# The check searches all received bytes for plaintext values of at least this length. Shorter values may occur in
+# ciphertext by chance, so the check compares them only with the value received in the same row and column.
 DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 Values = list[bytes | None]
-#: The values of each column in the sample rows, in the order of the rows.
 Rows = dict[Column, Values]
 
 
@@ -34,7 +32,7 @@ Rows = dict[Column, Values]
 class Login:
     """A server's address, and the account with which to log in.
 
-    `host` is the host (network namespace) of the lab from which to connect; None means this machine itself.
+    `host` is the host (network namespace) of the lab from which to connect; None means this machine.
     """
 
     address: str
@@ -70,7 +68,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         host=login.address,
         port=login.port,
         user=login.username,
-        # The password is passed as bytes because PyMySQL would encode a str as Latin-1.
+        # PyMySQL would encode a str as Latin-1, so pass the password as bytes.
         password=login.password.get_secret_value().encode(),
         autocommit=True,
         connect_timeout=SECONDS,
@@ -110,7 +108,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
     """Return the sample rows and all bytes that a client without keys receives for them.
 
-    The client announces to the gateway that it can decrypt, because the gateway would otherwise refuse it.
+    The client announces to the gateway that it can decrypt, because the gateway refuses other clients.
     """
     connection = log_in(login, decrypts=True)
     with connection:
@@ -123,7 +121,7 @@ def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
 class Sample:
     """The result of the check with sample rows: the numbers of encrypted values, of plain values and of received bytes.
 
-    `mismatch` says how the received rows contradict the arm's rules. It is None if they do not.
+    `mismatch` says how the received rows contradict the arm's rules. None means that they do not.
     """
 
     encrypted: int
@@ -150,8 +148,7 @@ def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encryp
         (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
     ]
     plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
-    # An encrypted column may have the same value as a plain column. Such a value is received in plaintext without any
-    # error.
+    # An encrypted column may have the same value as a plain column. Such a value may then arrive in plaintext.
     also_plain = {value for _, value in plain}
     mismatch = next(
         (

@@ -40,7 +40,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The kind of key of the certificate that the gateway gets if the target's URL requires TLS.
+#: The kind of key of the gateway's certificate, which it needs if the target's URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
@@ -92,12 +92,12 @@ class EncryptionTarget(TargetService[TpccTarget]):
 
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
-        # The rule files contain keys. In a lab's folder they are removed even if this process is killed.
+        # The rule files contain keys. A lab removes its folder, with these files, even if this process is killed.
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # Use TLS on both sides of the gateway or on neither: the gateway forwards the client's log-in, and with TLS a
-        # client sends its password in another form than without TLS.
+        # Use TLS on both sides of the gateway or on neither: the gateway forwards the client's log-in, whose form
+        # depends on TLS.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:

@@ -27,11 +27,11 @@ from costof.services.firewall.requests import ATTACK, HOST, STRICT_ATTACK, Body,
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: The name of the host (network namespace) on which all nginx processes run. Only one of them has requests at a time.
+#: The name of the host (network namespace) on which all nginx processes run. Only one process has requests at a time.
 FIREWALL = "firewall"
 FIRST_ENTRANCE = 8000
 ORIGIN_PORT = 9000
-#: The CPU share of the host with nginx, in cores. nginx has one thread, so it cannot use more.
+#: The CPU share of the host with nginx, in cores. nginx cannot use more, since it has one thread.
 CORES = 1.0
 #: The lowest paranoia level of the core rule set (strictness, 1 to 4) that recognizes `STRICT_ATTACK`.
 STRICT_LEVEL = 2
@@ -76,10 +76,7 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests for this arm (measured variant).
-
-        Every firewall that is switched on recognizes the last one as an attack.
-        """
+        """The test requests for this arm (variant). Every active firewall recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
@@ -108,13 +105,11 @@ HARMLESS = 5
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The size of the firewall's log in bytes."""
-
     logged: int
 
 
 class FirewallLab(LabService):
-    """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
+    """A lab with one nginx process for each set of rules. All forward requests to one HTTP server, the origin.
 
     If an nginx process ends, the arms (measured variants) that use it fail. If the origin ends, the run fails.
     """
@@ -167,8 +162,8 @@ class FirewallLab(LabService):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Send a harmless request and attacks. Return the outcome of each, such as '403, logged'.
 
-        An outcome may contradict the arm's settings. If this happens at the start of the run, the arm fails. If it
-        happens at the end, `LAB_FAILED` is raised.
+        If an outcome contradicts the arm's settings at the start of the run, the arm fails. At the end of the run,
+        `LAB_FAILED` is raised instead.
         """
         if self.failure_reason(arm) or self.failure_reason():
             return {}
@@ -202,7 +197,7 @@ class FirewallLab(LabService):
     ) -> Judgement:
         """Return a mismatch if the firewall's log has grown in a slice (measured window).
 
-        All requests of a slice are harmless, so none of them should match a rule and be logged.
+        All requests of a slice are harmless, so the firewall should log none of them.
         """
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
@@ -233,7 +228,7 @@ class FirewallLab(LabService):
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Send the test requests. Return the outcome of each, and an error text or None.
 
-        The error text says which outcome contradicts the arm's settings. It is None if all outcomes are as required.
+        The error text names the outcome that contradicts the arm's settings; None if all outcomes are as required.
         """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}
@@ -243,8 +238,8 @@ class FirewallLab(LabService):
         }
         last = next(reversed(marks))
         if settings.expected(marks[last]) != _outcome(PASSED, logged=False):
-            # nginx logs a request only after its answer, so wait. It logs requests in their order: when the last one is
-            # in the log, all are.
+            # nginx logs a request only after its answer, so wait. It logs requests in their order, so wait for the last
+            # one.
             self._lab.wait_until("logging an attack", lambda: last in firewall.logged(before), only=firewall.process)
         log = firewall.logged(before)
         facts = {attack.name: _outcome(statuses[mark], mark in log) for mark, attack in marks.items()}
@@ -254,10 +249,7 @@ class FirewallLab(LabService):
         return facts, f"'{wrong.name}' was {facts[wrong.name]}, not {settings.expected(wrong)}"
 
     def _status(self, firewall: ModSecurityNginx, sent: Request) -> int:
-        """Send a request over a new connection from the client's host, and return the response's status.
-
-        Raises OSError, HTTPException.
-        """
+        """Send a request from the client's host. Return the response's status. Raises OSError, HTTPException."""
         connection = HostConnection(self._chain.client, firewall.entry)
         try:
             headers = {**sent.headers, "Host": HOST, "User-Agent": f"costof/{__version__}", "Connection": "close"}

@@ -1,7 +1,7 @@
 """The requests for studies of firewalls: harmless requests of an API or a form, and attacks to test a firewall.
 
-Harmless requests must not match any rule up to paranoia level 2. Otherwise the firewall would write to its log, and the
-time for it would count as a cost of the firewall.
+Harmless requests must not match any rule up to paranoia level 2. Otherwise the firewall would log them, and the time
+for that would count as a cost of the firewall.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ WORDS = """
 amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
 autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
 """
-#: Number of words in the note (a text field) of an order. A note has about 250 characters.
 NOTE_WORDS = 36
 #: SQL injection that the core rule set recognizes from paranoia level 1 on.
 ATTACK = "1' OR '1'='1' UNION SELECT password FROM users -- "
@@ -59,10 +58,7 @@ class Request:
 
 
 def request(body: Body | None, ending: str = "") -> Request:
-    """Return a harmless request with this body, or a GET without one (None).
-
-    The body's last field ends with `ending`, which may be an attack.
-    """
+    """Return a harmless request with this body (None: a GET). `ending`, perhaps an attack, ends the last field."""
     if body is None:
         return Request(GET_PATH, HEADERS)
     headers = HEADERS | {"Content-Type": CONTENT_TYPES[body.content]}
@@ -71,7 +67,7 @@ def request(body: Body | None, ending: str = "") -> Request:
 
 def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, ending: str) -> str:
     """Return a body of exactly `size` bytes: as many orders as fit, with letters that fill up the last field."""
-    # An order has more than 200 bytes, so this is more orders than fit.
+    # An order has more than 200 bytes, so not all of these orders fit.
     orders = list(islice(_orders(), size // 200 + 1))
     too_many = bisect_right(range(len(orders) + 1), size, key=lambda number: len(encode(orders[:number], ending)))
     orders = orders[: max(0, too_many - 1)]

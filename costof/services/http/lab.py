@@ -76,7 +76,7 @@ class Route:
 
     @property
     def name(self) -> str:
-        """A unique name that says where TLS ends and with which kind of key, such as 'balancer-rsa-2048' or 'plain'."""
+        """A unique name from the place where TLS ends and the kind of key, such as 'balancer-rsa-2048' or 'plain'."""
         ends = ["balancer"] * self.tls_at_balancer + ["origin"] * self.tls_at_origin
         return "-".join([*(ends or ["direct" if self.direct else "plain"]), *([self.key] if self.key else [])])
 
@@ -146,7 +146,7 @@ class HttpLab(LabService):
         try:
             facts, mismatch = self._test_route(arm)
         except (OSError, http.client.HTTPException) as error:
-            # An arm that cannot be tested must not be measured. One reason is a cipher suite that this OpenSSL lacks.
+            # An arm that cannot be tested must not be measured. For example, this OpenSSL may lack a cipher suite.
             facts, mismatch = {}, f"its route could not be verified: {error}"
         if mismatch is not None:
             self._mismatches[arm.name] = mismatch
@@ -155,8 +155,8 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for `server`, the 'address:port' to which an arm's clients connect.
 
-        They are the balancer's counters, or the origin's if there is no balancer. They are also the origin's if TLS
-        ends only there, because the balancer then cannot count TLS connections.
+        Return the balancer's counters. Return the origin's if there is no balancer, or if TLS ends only at the origin,
+        so that the balancer cannot count TLS connections.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -228,7 +228,6 @@ class HttpLab(LabService):
         return self._authority.issue(f"{owner}-of-{route.name}", route.key, names)
 
     def _entry(self, arm: PlannedArm) -> str:
-        """Return the 'address:port' that an arm's client connects to."""
         route = Route.from_arm(arm)
         if not route.direct:
             return f"{self._chain.addresses[str(ArmLabSettings.from_arm(arm).balancer)]}:{self._ports[route.name]}"
@@ -240,10 +239,7 @@ class HttpLab(LabService):
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Test an arm's route with requests.
-
-        Return facts about the route, and an error text if they contradict the arm's settings (else None).
-        """
+        """Test an arm's route. Return facts, and an error text if they contradict the arm's settings (else None)."""
         route = Route.from_arm(arm)
         at_balancer = ""
         if not route.direct and not route.passes_through:
@@ -251,17 +247,13 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # Each route has its own port at the origin, and a port with TLS accepts nothing else. If this port has counted
-        # a TLS connection, the test request used TLS.
+        # Each route has its own port at the origin, so the port's counters show how the test request arrived.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)
 
     def _get(self, arm: PlannedArm, path: str) -> str:
-        """Send one GET request over a new connection from the client's host, and return the response's body.
-
-        Raises OSError, HTTPException.
-        """
+        """Send a GET request from the client's host. Return the response's body. Raises OSError, HTTPException."""
         transport = arm.settings.transport_trusting(self._authority.ca_file)
         connection = HostConnection(self._chain.client, self._entry(arm), _context(transport))
         try:
@@ -276,10 +268,10 @@ class HttpLab(LabService):
 
 
 def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
-    """Return an error text if a test request did not use TLS where the route requires it; None if all is right.
+    """Return an error text if a test request did not use TLS where the route requires it; None if it did.
 
     `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
-    request reached the origin: 'TLS', 'plain', or 'nothing' if it did not.
+    request reached the origin: 'TLS', 'plain', or 'nothing' if it did not arrive.
     """
     if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer's connection had {at_balancer or 'no TLS'}"
@@ -288,10 +280,7 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """Return the TLS context for an arm's test requests, or None for an arm without TLS.
-
-    Raises OSError for a cipher suite that this OpenSSL lacks.
-    """
+    """Return an arm's TLS context for requests; None without TLS. Raises OSError if OpenSSL lacks a cipher suite."""
     if not transport.is_tls:
         return None
     context = ssl.create_default_context(cafile=transport.ca_file)

@@ -30,7 +30,7 @@ PORTS = {"https": 443, "http": 80}
 class Place:
     """A parsed URL. `address` is the 'host:port' to connect to. `host` is the Host header. `path` includes the query.
 
-    `url` is the URL as plans and reports show it: without the values of query parameters, which may be secret tokens.
+    `url` is the URL for plans and reports, without the values of query parameters, which may be secret tokens.
     """
 
     url: str
@@ -42,10 +42,7 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer as a service.
-
-    Its counters cannot be read, so arms (variants) are verified by what the client sees.
-    """
+    """A user's balancer as a service. Its counters cannot be read, so arms (variants) are verified by the clients."""
 
     server_role = BALANCER_ROLE
 
@@ -80,7 +77,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # The version is unknown here. The load generator later reads the balancer's name from its responses.
+            # The version is unknown: only later does the load generator read the balancer's name from responses.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
@@ -120,10 +117,7 @@ def shown(access: Access, study: Study) -> ShownAccess:
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
-    """Parse a URL such as 'https://host:443/path?query', whose scheme must be `scheme`. A fragment is ignored.
-
-    Raises `BAD_TARGET`.
-    """
+    """Parse a URL of this `scheme`, such as 'https://host:443/path?query'; ignore a fragment. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
         return CostofError(ErrorText.BAD_TARGET, study=study, detail=detail)
@@ -152,10 +146,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 
 
 def _resolve(place: Place) -> None:
-    """Raise `TARGET_UNREACHABLE` if the host name does not resolve.
-
-    Without this check, each arm would report this error separately.
-    """
+    """Raise `TARGET_UNREACHABLE` once if the host name does not resolve, so that not every arm reports it."""
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -2,8 +2,8 @@
 
 Fifteen hosts would need about a hundred links between each other. Instead, hosts are linked to routers, and each link
 has half of the round trip between two members. There is one router for each combination of distances (round-trip times)
-that an arm needs. To change the distances in a set, the lab changes a route on each of its hosts to another router. A
-member's address belongs to none of the links, so connections survive the change.
+that an arm needs. To change the distances in a set, the lab routes the packets of each host in the set over another
+router. A member's address belongs to none of the links, so connections survive the change.
 
 The client reaches all members over a router without delay. A member that is far from the other members is therefore not
 far from the client.
@@ -51,13 +51,12 @@ from costof.study.plan import Plan
 
 #: The roles of members, in the members' order. Reports give the CPU use of each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-#: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
 
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # mongod's minimum sizes of cache (GB) and oplog (MB), because fifteen members share one machine.
+    # mongod's minimum sizes of cache (GB) and oplog (MB), which let fifteen members share one machine.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
     # Checkpoints and the eviction of dirty pages would use up a node's small CPU share for most of a second. Avoid both
@@ -77,7 +76,7 @@ PARAMETERS = {
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the role of each member of a replica set, in the order in which the members replicate in a chain.
+    """Return the role of each member of a replica set, in the members' order in a chain.
 
     Voters come first, so that a write reaches a majority of voters in as few steps as possible. The hidden member is
     the last voter.
@@ -90,17 +89,16 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return the roles in a replica set of this size, such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
-# Nodes whose round-trip time is at most this are near. Their links get no delay, because the path over a router takes
-# less time anyway (docs/labs.md).
+# Nodes with at most this round-trip time are near. Their links get no delay: the path over a router takes about as
+# long.
 NEAR_MS = 0.1
-#: The CPU share of a node, in cores, outside of slices (measured windows): while its replica set forms, and while it is
-#: prepared for a slice.
+#: The CPU share of a node, in cores, outside of slices (measured windows): while its replica set forms or prepares for
+#: a slice.
 WHOLE_CPU = 1.0
 
 
@@ -121,7 +119,7 @@ class Distances:
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
-        """Return the round-trip time in ms of the link between the router and a node. `far` means the far node."""
+        """Return the round-trip time in ms of the link from the router to the far node (`far`) or any other node."""
         half = 0.0 if self.round_trip_ms <= NEAR_MS else self.round_trip_ms / 2
         return half + (self.far_member_ms if far else 0.0)
 
@@ -130,8 +128,8 @@ class Distances:
 class Group:
     """The hosts of one replica set.
 
-    `nodes` are their names, and `far` is the name of the node that may be further away than the others. `distances` are
-    all distances (round-trip times) that the set's arms (measured variants) need.
+    `nodes` are the hosts' names, and `far` is the name of the node that may be further away than the others.
+    `distances` are all distances (round-trip times) that the set's arms (measured variants) need.
     """
 
     nodes: Sequence[str]
@@ -191,7 +189,7 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """Return the router for these round-trip times, or create it. None means the router without delay."""
+        """Return the router for these round-trip times, or create it. None stands for the router without delay."""
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -208,7 +206,7 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # The default route leads to the client and never changes: it uses the router without delay.
+                # The default route, over the router without delay, leads to the client and never changes.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
@@ -244,7 +242,6 @@ class Nodes(Topology):
             yield from measured(self._path(name, first, group.far, milliseconds))
 
     def _path(self, name: str, a: str, b: str, milliseconds: float) -> Link:
-        """Return a description of the path between two nodes over a router, as if it were one link."""
         ends = self.hosts[a], self.hosts[b], self.addresses[a], self.addresses[b]
         return Link(name, *ends, kind="routed", device="", round_trip_ms=milliseconds)
 
@@ -344,7 +341,7 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # Limit the CPU shares only after all replica sets have formed: with a tenth of a core this would take
+            # Limit the CPU shares only after all replica sets have formed: with a tenth of a core, forming a set takes
             # minutes.
             self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
@@ -368,7 +365,7 @@ class ReplicationLab(LabService):
         return self._nodes.client.prefix
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Load nothing, because the measured workload is YCSB's load phase itself."""
+        """Load nothing: the measured workload is YCSB's load phase."""
 
     def writes(self) -> list[str]:
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
@@ -385,8 +382,7 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice (measured
-        # window).
+        # Each node has a whole CPU for these preparations. The arm's CPU share is only for the slice (measured window).
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:
@@ -410,7 +406,6 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the measured replica set has used so far, as the sum for each role."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -489,7 +484,6 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return an error text if a member of the replica set of this size has ended; None if all are running."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None

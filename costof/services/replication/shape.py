@@ -1,7 +1,7 @@
 """The sync tree of a MongoDB replica set (which member replicates from which): how to read it and how to enforce it.
 
 A member replicates from its sync source. The fail point `forceSyncSourceCandidate` of mongod's own tests names the
-source that a member must choose the next time. The command `replSetSyncFrom` makes a member choose again.
+source that a member must choose next. The command `replSetSyncFrom` makes a member choose again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from costof.messages.process import process_cpu_seconds
 from costof.programs.mongod.lab import Client, Member, ReplicaSet
 from costof.services import Observation
 
-#: A sync tree: maps the name of each member to its sync source. The source is None for the primary, and for other
-#: members that have none at the moment.
+#: A sync tree: maps the name of each member to its sync source. The source is None for the primary, and for members
+#: that have no source at the moment.
 Tree = Mapping[str, str | None]
 
 STAR, CHAIN, NATURAL = "star", "chain", "natural"
@@ -64,7 +64,7 @@ def depths(tree: Tree, primary: str) -> dict[str, int]:
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
     """Return the number of hops after which a write of the primary has reached a majority of the voters.
 
-    Return None if it does not reach a majority.
+    Return None if the write does not reach a majority.
     """
     hops = depths(tree, primary)
     reached = sorted(hops[name] for name in voters if name in hops)
@@ -129,7 +129,7 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
     Return the state of each member. The keys are the members' addresses.
 
-    Hidden members are included. What the answering member knows about the others may be slightly out of date.
+    Hidden members are included. The states of other members than the answering one may be slightly out of date.
     """
     members = {
         str(member["name"]): MemberReading(
@@ -150,7 +150,7 @@ class SetReading(Observation):
     """The states of all members of a replica set at one instant.
 
     `members` maps a member's name to its state. `unread` maps the name of a member that could not be read to the error.
-    `names` maps addresses to names. `at` is when the CPU times were read, in seconds of the monotonic clock.
+    `names` maps addresses to names. `at` is the time of reading the CPU times, in seconds of the monotonic clock.
     """
 
     members: Mapping[str, MemberReading]
@@ -171,22 +171,19 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return the lag of each other member behind the primary in ms, such as {"hidden": 12.0}.
-
-        Return {} if there is no primary.
-        """
+        """Return each member's lag behind the primary in ms, such as {"hidden": 12.0}; {} if there is no primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
         followers = {name: member for name, member in self.members.items() if name != self.primary}
-        # The members are not read at exactly the same time, so a member may have applied an operation that is newer
-        # than the last one read from the primary. Its lag is then 0.
+        # The members are not read at exactly the same time, so a member may have applied a newer operation than the one
+        # read from the primary. The member's lag is then 0.
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
         """Return why the replica set is not healthy; None if it is healthy.
 
-        It is healthy if all members could be read, the member `primary` is the primary, and all others are secondaries.
+        In a healthy set, all members can be read, the member `primary` is the primary, and all others are secondaries.
         """
         for name, reason in self.unread.items():
             return f"{name} cannot be read: {reason}"
@@ -249,10 +246,7 @@ REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """A replica set could not be brought into the state that an arm (measured variant) needs.
-
-    The error's text says why.
-    """
+    """A replica set could not be brought into the state that an arm (measured variant) needs. The text says why."""
 
 
 class ShapedSet:
@@ -291,7 +285,6 @@ class ShapedSet:
         return self._set.admin(self._names[address])
 
     def dead(self) -> list[tuple[str, int | None]]:
-        """Return the names of the members whose process has ended, each with its exit status."""
         processes = [(member.name, self._lab.processes[self._set.process_name(member.name)]) for member in self.members]
         return [(name, process.exit_status) for name, process in processes if process.exit_status is not None]
 
@@ -304,7 +297,7 @@ class ShapedSet:
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
 
-        # Read the CPU times first, because reading the states costs CPU time of the members.
+        # Read the CPU times first, because reading the states uses CPU time of the members.
         cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
         answers = self._set.run_on_all(read, skip=ended)
@@ -337,7 +330,7 @@ class ShapedSet:
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return
-        # Forget the shape, because members may have chosen other sync sources while another member was primary.
+        # While another member was primary, members may have chosen other sync sources, so forget the shape.
         self._shape = None
 
         def step_up() -> str | None:
@@ -354,10 +347,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the sync tree into a shape such as 'star', and wait until each member has the right sync source.
-
-        Raises `NotArrangedError`.
-        """
+        """Give the sync tree a shape such as 'star', and wait until all members have it. Raises `NotArrangedError`."""
         expected = self.expected_tree(shape)
         chained = shape != STAR
         settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
@@ -373,10 +363,7 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the members have the expected sync tree.
-
-        If `expected` is None, wait until each member has a sync source.
-        """
+        """Wait until the members have the expected sync tree or, for None, until each member has a sync source."""
 
         def reason() -> str | None:
             reading = self.read()
@@ -400,9 +387,9 @@ class ShapedSet:
                 if member.name in misplaced and (source := expected[member.name]) is not None:
                     client.admin.command("replSetSyncFrom", addresses[source])
 
-            # Ignore errors: a member refuses the command while it is choosing a source. The next call repeats it.
+            # Ignore errors: a member refuses the command while it is choosing a source. The next call retries.
             self._set.run_on_all(follow)
-        # A member changes its source only when it fetches an oplog entry. Write one, so that it need not wait for one.
+        # A member changes its source only when it fetches an oplog entry. So write an entry.
         self._write_note()
 
     def catch_up(self, shape: str) -> None:
@@ -411,7 +398,7 @@ class ShapedSet:
 
         def reason() -> str | None:
             reading = self.read()
-            # A member that has just changed its source may change it again by itself, so redirect it once more.
+            # A member that has just changed its source may change it again, so redirect such members once more.
             self._redirect(_misplaced(reading.tree, expected, self.primary), expected)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
@@ -419,10 +406,7 @@ class ShapedSet:
         self._wait_until(reason)
 
     def checkpoint(self) -> None:
-        """Make every member write a checkpoint, unless the last one was less than `CHECKPOINT_SECONDS` ago.
-
-        Raises `NotArrangedError`.
-        """
+        """Make every member write a checkpoint, at most once in `CHECKPOINT_SECONDS`. Raises `NotArrangedError`."""
         if time.monotonic() < self._checkpointed + CHECKPOINT_SECONDS:
             return
 
@@ -459,8 +443,8 @@ class ShapedSet:
 
         Otherwise a member would keep the source that the lab has set for an earlier arm (measured variant). The fail
         point `STOP` stops replication, and after it each member chooses a source. Members notice the fail point only
-        when they fetch an oplog entry. All members must therefore replicate directly from the primary when this
-        function is called.
+        when they fetch an oplog entry. All members must therefore replicate directly from the primary when this method
+        is called.
         """
         entered: dict[str, int] = {}
 
@@ -498,9 +482,9 @@ class ShapedSet:
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
     def _wait_until(self, reason: Callable[[], str | None]) -> None:
-        """Wait until `reason` returns None, that is, until there is no longer a reason to wait.
+        """Wait until `reason` returns None, which means that there is no reason to wait.
 
-        After `PATIENCE_SECONDS`, or if a member has ended, raise `NotArrangedError` with the last reason.
+        Raises `NotArrangedError` with the last reason after `PATIENCE_SECONDS`, or if a member has ended.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (text := reason()) is not None:

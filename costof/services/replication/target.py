@@ -27,8 +27,8 @@ from costof.study.schema import Study
 class ReplicationTarget(TargetService[MongodbTarget]):
     """A user's replica set as a service. Arms differ in the client's write concern.
 
-    The sync tree (which member replicates from which) is recorded for each slice (measured window), if the account may
-    read it.
+    The run records the sync tree (which member replicates from which) in each slice (measured window) if the account
+    may read it.
     """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:
@@ -51,7 +51,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         return Endpoint(service=self.server.client_settings().with_settings(settings), transport=self.transport(arm))
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Write no data, only the run's record (marker), because the measured workload is YCSB's load phase itself."""
+        """Write no data, only the run's record (marker), because the measured workload is YCSB's load phase."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
@@ -73,8 +73,8 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # With operations=0, the figures lack the bytes that the primary sent: only the other members know them, and the
-        # run does not connect to these.
+        # With operations=0, the figures lack the bytes that the primary sent. Only the other members count these bytes,
+        # and the run does not connect to them.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

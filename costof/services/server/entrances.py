@@ -24,11 +24,11 @@ PORTS = 100
 
 @dataclass(frozen=True)
 class Site:
-    """The surroundings of the programs in front of a server: its lab, network and arms (measured variants).
+    """The surroundings of the programs in front of a server: the lab, the network and the arms (measured variants).
 
     `star` is the network of the lab. `distances` maps the name of an arm to the name of its clients' distance
     (round-trip time), such as 'lan' or '20ms'. `key` is the kind of certificate key that the server uses before the
-    first slice (measured window), such as 'rsa-2048'. `number` is 1 for the lab's first server, 2 for the second.
+    first slice (measured window), such as 'rsa-2048'. `number` is the server's number in the lab, from 1.
     """
 
     lab: Lab
@@ -64,8 +64,8 @@ class Entrances(ABC):
     #: The key in `ArmSettings.lab` by which an arm (measured variant) requires an entrance of this kind, such as
     #: 'tunnel'.
     setting: ClassVar[str]
-    #: Whether clients must run on another host than the server, even if they are near the server. This is so for
-    #: entrances with a program at both ends of the connection, such as a pair of sidecars.
+    #: Whether clients must run on another host than the server, even if they are near the server. True for entrances
+    #: with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
     #: The roles (names under which reports list the CPU time) of the entrances' processes. If such a process ends, only
     #: the arms that need it fail, and not the run.
@@ -83,10 +83,7 @@ class Entrances(ABC):
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all entrances (such as tunnels) of this kind in front of a running server.
-
-        Raises `PROGRAM_MISSING` and `LAB_FAILED`.
-        """
+        """Start all entrances (such as tunnels) to a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
         """Close the connections that control the entrances (such as poolers). The lab itself stops the entrances."""
@@ -101,7 +98,7 @@ class Entrances(ABC):
     def arrange(self, arm: PlannedArm) -> None:
         """Change the entrances (such as tunnels) as an arm requires, for example their CPU share.
 
-        Called before each slice (measured window) of the arm.
+        It is called before each slice (measured window) of the arm.
         """
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
@@ -109,13 +106,12 @@ class Entrances(ABC):
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the connection counters of the entrance (such as a proxy) at 'address:port'; None if there is none."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the present state of an arm's tunnel, pooler or proxy; None if there is nothing to read.
 
-        The state may be counters. It is read right before and right after each slice (measured window) of the arm.
+        The state, such as counters, is read right before and right after each slice (measured window) of the arm.
         """
         return None
 
@@ -124,16 +120,13 @@ class Entrances(ABC):
     ) -> Judgement:
         """Compare the observations before and after a slice (measured window).
 
-        Return whether the slice is valid, and results such as a mean delay.
+        Return whether the slice is valid, and figures such as a mean delay.
         """
         return Judgement()
 
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm's entrance (tunnel, pooler or proxy) does not work.
-
-        Return None if it works, or if the arm has no entrance of this kind.
-        """
+        """Return why an arm's entrance (tunnel, pooler or proxy) does not work; None if it works or does not exist."""
 
     def cpu_seconds(self) -> dict[str, float]:
         """Return the CPU seconds of those tunnels, poolers or proxies whose processes are not in `Lab.processes`.
@@ -143,7 +136,7 @@ class Entrances(ABC):
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return for how many seconds tunnels, poolers or proxies were stopped for having used up their CPU share.
+        """Return for how many seconds tunnels, poolers or proxies were stopped by the limit of their CPU share.
 
         The keys are the roles of their processes, such as 'stunnel'.
         """

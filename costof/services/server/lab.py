@@ -35,14 +35,13 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SERVER_PREFIX
 
-#: All kinds of programs that may be in front of a server.
 ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
     """A record of the arms (measured variants) whose clients have a TLS session ticket for the server's current key.
 
-    At first all clients have one, because they have connected once to verify their arms.
+    At first all clients have a ticket, because they have connected once to verify their arms.
     """
 
     def __init__(self) -> None:
@@ -62,7 +61,7 @@ class Tickets:
 
 @dataclass(frozen=True)
 class Readings(Observation):
-    """The state of an arm's entrance (its tunnel, pooler or proxy), and the counters of the arm's server."""
+    """The state of an arm's entrance (tunnel, pooler or proxy), and the counters of the arm's server."""
 
     entrance: Observation | None = None
     server: dict[str, float] = field(default_factory=dict)
@@ -72,8 +71,8 @@ class Readings(Observation):
 class Configured:
     """One server of the lab, with the names of its processes, and the tunnels, poolers and proxies in front of it.
 
-    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` records
-    which of its clients have a valid TLS session ticket.
+    `start_seconds` is the duration of the server's start, and `load_seconds` the duration of loading its data.
+    `tickets` records which of its clients have a valid TLS session ticket.
     """
 
     server: LabServer
@@ -100,15 +99,15 @@ class ServerLab(LabService):
         }
         configurations = [*self._configuration.values()]
         # If arms need different servers, the control's identical copy gets its own server too. Otherwise control and
-        # copy would share one: whichever is measured later would find warm caches, and would seem faster than arms with
+        # copy would share a server: the one measured later would find warm caches, and would seem faster than arms with
         # a server of their own.
         several_servers = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to what distinguishes its server from others: the server's configuration, and whether the
-        #: server belongs to the identical copy of the control.
+        #: Identifies each arm's server by its configuration, and by whether it belongs to the identical copy of the
+        #: control.
         self._server_of = {
             arm.name: (self._configuration[arm.name], several_servers and arm.replicate) for arm in plan.arms
         }
-        #: The different values in `_server_of`, one for each server. The first is that of the first control (arm
+        #: The different values in `_server_of`, one for each server. The first belongs to the first control (arm
         #: without the protection).
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
@@ -175,14 +174,13 @@ class ServerLab(LabService):
         started = time.monotonic()
         server.start()
         start_seconds = time.monotonic() - started
-        # Create the tables already here, because the load generator may look at them as soon as it connects.
+        # Create the tables before clients connect: the load generator may look at them when it connects.
         server.make_tables()
         own = frozenset(set(self._lab.processes) - others)
         return Configured(server, own, self._by_server[number - 1], start_seconds)
 
     @property
     def server(self) -> LabServer:
-        """The server of the first control (arm without the protection)."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -278,7 +276,7 @@ class ServerLab(LabService):
         return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
-        # Leave out the servers of other arms, because they do nothing for the current arm.
+        # Servers of other arms do nothing for the current arm, so leave them out.
         others = {name for each in self._servers if each is not self._current for name in each.processes}
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | merged(each.cpu_seconds() for each in self._entrances)
@@ -334,7 +332,6 @@ class ServerLab(LabService):
         return self._client_certificates[kind]
 
     def _client_settings(self, arm: PlannedArm) -> ServiceSettings:
-        """Return the settings of an arm's client, with the address of the server itself."""
         return self._configured(arm).server.client_settings().with_settings(arm.settings.service)
 
     def _configured(self, arm: PlannedArm) -> Configured:
@@ -346,7 +343,7 @@ class ServerLab(LabService):
 
 
 def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Merge dictionaries. If they have different texts for the same key, the texts are joined with ' | '."""
+    """Merge dictionaries. Different texts for the same key are joined with ' | '."""
     joined: dict[str, dict[str, None]] = {}
     for each in dictionaries:
         for name, text in each.items():

@@ -28,7 +28,7 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "proxy of the server"
 CLIENT_ROLE = "proxy of the client"
 FIRST_PORT = 15_000
-#: The names in the sidecars' certificates. Each sidecar accepts only a peer with the other's name.
+#: The names in the sidecars' certificates. Each sidecar accepts only peers with the name of the other sidecar.
 SERVER_NAME, CLIENT_NAME = "sidecar-of-the-server", "sidecar-of-the-client"
 #: A request for test connections. Any server answers or refuses it at once, even one that does not speak HTTP.
 REQUEST = b"GET / HTTP/1.1\r\nHost: costof\r\nConnection: close\r\n\r\n"
@@ -37,7 +37,6 @@ EVIDENCE_SECONDS = 60.0
 ATTEMPT_SECONDS = 1.0
 #: How the answer of a port that requires TLS begins if it gets plain text: a TLS alert, or an HTTP error.
 REFUSALS = (b"\x15", b"HTTP/1.1 400")
-#: The kinds of connections that a sidecar with mutual TLS must refuse.
 REFUSED = ("plain connections", "connections without a certificate")
 NOTHING = ConnectionRecord("", "", "")
 
@@ -45,7 +44,7 @@ NOTHING = ConnectionRecord("", "", "")
 class SidecarSettings(Model):
     """The settings of an arm (measured variant) for its sidecars.
 
-    There is one beside the server and, with `at_client`, one beside the clients.
+    There is a sidecar beside the server and, with `at_client`, another beside the clients.
 
     With `mutual_tls`, the two sidecars use TLS with each other, and each verifies the other's certificate. With `http`
     they forward HTTP/1.1 requests and keep their connections to the next hop open. Otherwise they forward bytes, and
@@ -79,9 +78,7 @@ class SidecarSettings(Model):
 class Route:
     """How the connections of an arm (measured variant) pass through the sidecars.
 
-    Arms with equal settings share a route.
-
-    Each route has its own port number, which both sidecars use.
+    Arms with equal settings share a route. Each route has its own port number, which both sidecars use.
     """
 
     name: str
@@ -121,10 +118,7 @@ class RouteEvidence:
         return facts
 
     def mismatch(self, settings: SidecarSettings) -> str | None:
-        """Return an error text if the result contradicts an arm's settings, such as 'the proxies did not use TLS'.
-
-        Return None if it does not.
-        """
+        """Return how the result contradicts the settings ('the proxies did not use TLS'); None if it does not."""
         if not settings.mutual_tls:
             protocol = self.at_server.tls or (self.at_client.tls if self.at_client else "")
             return f"the proxies used {protocol}" if protocol else None
@@ -141,8 +135,8 @@ class RouteEvidence:
 class Pairs(Entrances):
     """The sidecars of a run. Each program, such as Envoy, has one process beside the server.
 
-    If arms need it, the program has another process on each host of clients. There is one such host for each distance
-    (round-trip time).
+    If arms need it, the program also has a process on each host of clients, that is, for each distance (round-trip
+    time).
     """
 
     setting = "sidecars"
@@ -195,7 +189,7 @@ class Pairs(Entrances):
         return settings.at_address(self._entry(arm))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Open test connections. Return facts: what the sidecars recorded about them, and which of them they refused.
+        """Open test connections. Return facts: the sidecars' records of these connections, and the refused ones.
 
         If the facts contradict the arm's settings, the arm fails.
         """
@@ -215,8 +209,8 @@ class Pairs(Entrances):
     def counters(self, address: str) -> Counters | None:
         """Return the number of connections that clients have opened to `address`; None if no sidecar listens there.
 
-        Several sidecars may have this address, because it is the same on all hosts of clients. Their counts are added
-        up.
+        Several sidecars may have this address, because it is the same on all hosts of clients. The result is the sum of
+        their counts.
         """
         found = {}
         for name, route in self._routes.items():
@@ -270,7 +264,7 @@ class Pairs(Entrances):
         return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
 
     def _started(self, sidecar: Sidecar) -> Sidecar:
-        """Start a sidecar and return it. If it does not start, the arms (variants) that use its program fail."""
+        """Start a sidecar and return it. If the start fails, the arms (variants) that use this program fail."""
         try:
             sidecar.start()
         except CostofError as error:
@@ -297,17 +291,16 @@ class Pairs(Entrances):
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
         """Return a route's 'address:port' at the server's sidecar.
 
-        With `distance`, return the one at the sidecar of the clients at this distance (round-trip time).
+        With `distance`, return the address at the sidecar of the clients at this distance (round-trip time).
         """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
     def _entry(self, arm: PlannedArm) -> str:
-        """Return the 'address:port' that an arm's client connects to."""
         route = self._routes[arm.name]
         return self._listen_address(route, self._distances[arm.name] if route.settings.at_client else None)
 
     def _sidecars(self, route: Route, distance: str) -> list[Sidecar]:
-        """Return the sidecars of a route: the server's and, in a pair, that of the clients at this distance ('wan')."""
+        """Return the sidecars of a route: the server's and, in a pair, that of clients at this distance ('wan')."""
         program = route.settings.program
         at_client = [self._at_client[program, distance]] if route.settings.at_client else []
         return [self._at_server[program], *at_client]
@@ -348,10 +341,7 @@ def missing(settings: SidecarSettings, increases: list[PassageCounters], answer:
 
 
 def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[ConnectionRecord]:
-    """Open test connections until each of the sidecars has recorded one. Return the last record of each sidecar.
-
-    Raises OSError.
-    """
+    """Open test connections until each sidecar has recorded one. Return each sidecar's last record. Raises OSError."""
     before, arrived = _lengths(route, sidecars), sidecars[0].counters(route.name)
     deadline = time.monotonic() + EVIDENCE_SECONDS
     try:
@@ -381,13 +371,13 @@ def _lengths(route: Route, sidecars: list[Sidecar]) -> list[int]:
 
 
 def _has_arrived(route: Route, sidecar: Sidecar, before: PassageCounters) -> bool:
-    """Return whether a new connection has reached the server's sidecar and, with TLS, completed its handshake."""
+    """Return whether a new connection has reached the server's sidecar and, with TLS, completed the handshake."""
     increase = sidecar.counters(route.name).since(before)
     return increase.connections > 0 and (increase.handshakes > 0 or not route.settings.mutual_tls)
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until the condition holds. Return whether it holds within the time."""
+    """Wait at most `seconds` until the condition holds. Return whether it holds."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)

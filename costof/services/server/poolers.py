@@ -34,17 +34,17 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: The server should count no new session in a slice (measured window) of an arm with a pool. This many are permitted,
-#: because it may count abandoned sessions of an earlier arm's clients late.
+#: The server should count no new session in a slice (measured window) of an arm with a pool. This number is permitted,
+#: because the server may count abandoned sessions of an earlier arm's clients late.
 STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
     """An arm's settings for its pool.
 
-    `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server.
-    `server_tls` says whether these connections use TLS. `plain_passwords` says whether PgBouncer's file of users
-    contains passwords instead of SCRAM secrets.
+    `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server. With
+    `server_tls`, these connections use TLS. With `plain_passwords`, PgBouncer's file of users contains passwords
+    instead of SCRAM secrets.
     """
 
     mode: str
@@ -73,10 +73,7 @@ class PoolerSettings:
 
     @property
     def name(self) -> str:
-        """A unique name, such as 'pgbouncer-rsa-2048'.
-
-        'pgbouncer-to-tls-x2-rsa-2048' means two processes with TLS to the server.
-        """
+        """A unique name, such as 'pgbouncer-to-tls-x2-rsa-2048': two processes with TLS to the server."""
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
         parts += ["passwords"] * self.plain_passwords
         return "-".join([PACKAGE, *parts, self.key])
@@ -95,8 +92,8 @@ class ArmPool:
 class PoolObservation(Observation):
     """The state of the pool of an arm (variant) at one instant, as PgBouncer and the server report it.
 
-    `servers` describes the pool's connections to the server: it maps the process ID at the server to TLS version and
-    cipher. `sessions` is the number of sessions that the server has counted so far.
+    `servers` describes the pool's connections to the server: it maps the ID of the server's process to the TLS version
+    and cipher. `sessions` is the number of sessions that the server has counted so far.
     """
 
     totals: Totals
@@ -107,7 +104,7 @@ class PoolObservation(Observation):
 class Poolers(Entrances):
     """The PgBouncer processes in front of a server, with one pool for each arm (variant) that uses a pooler.
 
-    PgBouncer's certificate has the kind of key that the arm requires, or else the kind `Site.key`.
+    PgBouncer's certificate has the kind of key that the arm requires or, by default, the kind `Site.key`.
     """
 
     setting = "pool"
@@ -150,8 +147,8 @@ class Poolers(Entrances):
         find_pgbouncer()
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
-            # PgBouncer now opens its connections to the server and keeps them open, so the server must first switch to
-            # the key that these arms require.
+            # PgBouncer opens its connections to the server at its start and keeps them, so the server must first switch
+            # to the key that these arms require.
             server.show_key(settings.key)
             try:
                 pooler.start()
@@ -266,7 +263,7 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the CPU share in cores for the poolers' host at the beginning; None if no arm has a pool.
+    """Return the CPU share in cores for the poolers' host at the start; None if no arm has a pool.
 
     The share is all cores of this machine. `Poolers.arrange` reduces it before each slice (measured window).
     """
@@ -274,11 +271,11 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice (measured window) of an arm with a pool was not measured as the arm requires; None if it was.
+    """Return why a slice (measured window) contradicts the settings of its arm with a pool; None if it does not.
 
-    `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether they must use TLS.
-    Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and the
-    client's `operations`.
+    `tls` are the TLS versions of the pool's connections to the server. With `server_tls` these connections must use
+    TLS. Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and
+    the client's `operations`.
     """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"

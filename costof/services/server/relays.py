@@ -21,7 +21,7 @@ HELD = "held"
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """The total of the delays that the relay has added to an arm's requests since the lab started."""
+    """The total delay that the relay has added to an arm's requests since the lab's start."""
 
     paid: Paid
 
@@ -44,8 +44,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # A control and its identical copy have the same state of the simulated cache (`warming`), because on a real
-        # server they would share its caches.
+        # A control and its identical copy share the state of the simulated cache (`warming`), as they would on a real
+        # server.
         owners = {arm.name: arm.control_arm if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}

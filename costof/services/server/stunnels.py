@@ -17,7 +17,7 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
 FIRST_PORT = 7379
-#: Where an arm (measured variant) uses stunnel: only in front of the server, or also on the clients' host (`BOTH`).
+#: The places where an arm (measured variant) uses stunnel: at the server only, or also on the clients' host.
 SERVER, BOTH = "server", "both"
 
 
@@ -127,7 +127,6 @@ class Stunnels(Entrances):
         return {"stunnel": settings} if self._server else {}
 
     def _entrance(self, arm: PlannedArm) -> str:
-        """Return the 'address:port' that an arm's client connects to."""
         return self._listen_address(_key(arm), self._distances[arm.name] if stunnel_ends(arm) == BOTH else None)
 
     def _listen_address(self, key: str, distance: str | None = None) -> str:

@@ -49,10 +49,7 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """Return the service for a plan.
-
-    Raises `LAB_ONLY_PROGRAM`, `LAB_ONLY_LEVEL`, `BAD_TARGET` and `NO_ENTRANCE_TO_TARGET`.
-    """
+    """Return the plan's service. Raises `LAB_ONLY_PROGRAM`, `LAB_ONLY_LEVEL`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
     server = target_server(plan.study.service.program)
     factor = plan.study.main_factor
     levels = plan.study.factors[factor].levels
@@ -78,10 +75,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the maximum number of operations in a run.
-
-    Return None if the load is a fixed rate, because then only time limits the number.
-    """
+    """Return the maximum number of operations in a run; None with a fixed rate, because only time then limits it."""
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]

@@ -14,8 +14,8 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: What identifies a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and the distance (name of the round-trip
-#: time) of its clients, such as 'lan'.
+#: The identity of a tunnel: its cipher, such as 'aes128-gcm@openssh.com', and its clients' distance (name of the
+#: round-trip time), such as 'lan'.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
@@ -29,8 +29,8 @@ class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
     setting = "tunnel"
-    # `SERVER_ROLE` is the role of the sshd that accepts connections. If it ends, the run goes on, because open tunnels
-    # work without it.
+    # `SERVER_ROLE` is the role of the sshd that accepts connections. If this sshd ends, the run goes on, because open
+    # tunnels work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
@@ -75,10 +75,7 @@ class Tunnels(Entrances):
         return settings.at_address("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the cipher and compression of an arm's tunnel in both directions, as the ssh client has logged them.
-
-        Return {} if the tunnel is not open.
-        """
+        """Return a tunnel's cipher and compression in both directions, from ssh's log; {} if the tunnel is not open."""
         tunnel = self._tunnel(arm)
         if tunnel is None:
             return {}

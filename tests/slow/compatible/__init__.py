@@ -1,7 +1,7 @@
 """Servers that are compatible with MySQL, Redis or MongoDB: go-mysql-server, miniredis and FerretDB.
 
-They lack some statements, sections of INFO, counters or roles of the original servers. If Go is installed, each is
-built once into the user's cache.
+They lack some statements, sections of INFO, counters or roles of the original servers. If Go is installed, each server
+is built once into the user's cache.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ FERRETDB = Kind(
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A running server. Its `url` contains the password."""
-
     url: str
     ca_file: Path
 

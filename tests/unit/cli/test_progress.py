@@ -27,8 +27,6 @@ ROUNDS = 12
 
 
 class Kept:
-    """A display that keeps all events."""
-
     pause_seconds = 0.0
 
     def __init__(self) -> None:
@@ -61,7 +59,7 @@ def test_live_figures_after_the_last_round_equal_the_figures_of_the_report(tmp_p
     (ledger.folder / "slices.jsonl").unlink()
     for record in lines:
         if isinstance(record, SliceRecord) and record.round == 3:
-            # Simulate another program that uses the machine in this round.
+            # Simulate another program on the machine in this round.
             record = record.model_copy(update={"foreign_cpu_seconds": record.observed_seconds})
         if isinstance(record, SliceRecord) and record.round == 5 and record.answer.arm == "tls":
             record = record.model_copy(update={"mismatch": "the client did not use TLS"})
@@ -76,7 +74,7 @@ def test_live_figures_after_the_last_round_equal_the_figures_of_the_report(tmp_p
     assert {each.difference.rounds for each in last.effects} == {ROUNDS - 2}
     assert last.last_discarded is not None
     assert (last.last_discarded.round, last.last_discarded.cause) == (6, "the client did not use TLS")
-    # The disturbed round is recognized, and then discarded, only once there are enough other rounds.
+    # The disturbed round is recognized and discarded only when there are enough other rounds.
     assert last.discarded == 1 + len(run.plan.study.workloads)
 
 
@@ -122,7 +120,7 @@ def test_progress_predicts_a_verdict_at_the_next_interim_analysis_if_effects_are
     )
     precise = replay.plan.model_copy(update={"precision": 0.01, "fewest_rounds": 5})
     # The width of an interval is inversely proportional to the square root of the number of rounds. With 6 rounds the
-    # precision is 1.1 %. For 1 %, 6 * 1.1² = 7.3 rounds are needed, so two more.
+    # precision is 1.1 %. A precision of 1 % needs 6 * 1.1² = 7.3 rounds, so two more.
     assert seconds_to_verdict(precise, pace, effects, 0.011, 0.9 * budget) == pytest.approx(2 * pace.round_seconds)
     exact = resolve(STUDY, Options(rounds="8"))
     assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0

@@ -191,7 +191,7 @@ def test_option_resume_refuses_a_server_whose_version_or_id_differs_from_the_rec
 def test_no_certificate_fingerprint_is_recorded_for_a_server_without_tls() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # At the first call the server closes the connection during the handshake. At the second call nothing listens.
+        # The server closes the first connection during the handshake, and accepts no second one.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
         assert read_certificate("127.0.0.1", port) == {}
@@ -229,7 +229,6 @@ def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_earl
     records = [*ledger.records()]
     look = reopened(run, "4m").before.look_at_end
     assert look is not None
-    # Append the records that a resumed run would write.
     ledger.append(EnvironmentRecord(started=now(), facts={}, budget_seconds=240.0))
     ledger.append(look)
     for record in records:
@@ -241,7 +240,7 @@ def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_earl
     measured = f"{duration(result.measured_seconds)} measured of a budget of {duration(240)}"
     assert document(result).subtitle.endswith(measured)
     assert "give a --budget above 240s" in refused(run, "--budget", "4m")
-    # A run has ended early if its last analysis was an interim one (a look), unless it was interrupted.
+    # A run that was not interrupted has ended early if its last analysis was an interim one (a look).
     ledger.append(LookRecord(round=4, error_rate=0.006))
     ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=0.006))
     assert read_run(ledger).resolved_early
@@ -262,7 +261,6 @@ def test_extending_a_complete_run_spends_half_of_the_remaining_statistical_error
     assert look.error_rate == pytest.approx(0.022)
     assert Looks(resumed.plan, 0.006 + look.error_rate).error_rate == pytest.approx(0.022)
     assert reopened(run, "5m").before.look_at_end == look, "nothing is written before the servers are known"
-    # Append the records that a resumed run would write.
     ledger.append(look)
     ledger.append(EndRecord(partial="interrupted", steal_share=0.0, error_rate=0.022))
     assert read_run(ledger).error_rate_spent == pytest.approx(0.028)

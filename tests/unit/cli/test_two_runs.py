@@ -347,7 +347,7 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect over several runs. `ratios` has its ratio in each run, from oldest to newest."""
+    """Return the history of one effect over several runs. `ratios` has the ratio in each run, the oldest first."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(

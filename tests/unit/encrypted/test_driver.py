@@ -20,8 +20,7 @@ OPAQUE_ROW = b"\x03\x01\xff\x00"
 
 
 def script(statement: str) -> ResultSet | None:
-    """Return the encrypted rows of a test vector for the statement `sent NAME`, and its original rows for `original
-    NAME`."""
+    """Return a test vector's encrypted rows for the statement `sent NAME`, its original rows for `original NAME`."""
     how, _, name = statement.partition(" ")
     case = CASES.get(name) or REFUSED.get(name)
     if case is None:
@@ -43,7 +42,6 @@ def opened(
     must_be_encrypted: Iterable[str] = (),
     answers: Callable[[str], ResultSet | None] = script,
 ) -> encrypted.Connection:
-    """Return a connection to a scripted server."""
     connection = encrypted.Connection(
         master_keys=master_keys, must_be_encrypted=must_be_encrypted, user="u", ssl_disabled=True, defer_connect=True
     )
@@ -115,7 +113,6 @@ def test_invalid_master_key_is_reported_without_showing_it(key: Any) -> None:
 
 
 def greeting(server: ScriptedMysql) -> bytes:
-    """Return the bytes with which a client answers the server's greeting."""
     connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(server.client)
     connection.close()

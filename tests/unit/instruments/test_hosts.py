@@ -161,7 +161,7 @@ def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> No
 
     assert both(5000, 4800, 0, math.inf) is None
     assert both(5000, 4000, 0, math.inf) == "all hosts measured at the same time for only 80% of the slice"
-    # A program that is repeated is measured until the time is over, here 0.5 s. Its last run may end later.
+    # A repeated program is measured until the time (0.5 s) is over. Its last run may end later.
     assert both(1000, 1900, 1000, 0.5) is None
 
 

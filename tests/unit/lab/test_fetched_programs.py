@@ -212,7 +212,7 @@ def findings() -> dict[str, doctor.Finding]:
 
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let doctor examine no server programs: asking each for its version takes long."""
+    """Let doctor examine no server programs, because asking each for its version takes long."""
     monkeypatch.setattr(doctor, "programs_needed", dict)
 
 

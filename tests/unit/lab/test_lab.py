@@ -91,7 +91,6 @@ def test_cpu_time_of_children_is_counted_only_for_programs_that_fork(running: La
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    """Return a lab that starts nothing."""
     lab = Lab()
     lab.folder = tmp_path
     return lab
@@ -245,7 +244,6 @@ def test_queue_of_a_link_has_room_for_packets_in_flight_and_is_bounded(
 
 @pytest.fixture
 def network(no_hosts: None) -> Iterator[Network]:
-    """Yield the network of an ordinary user who cannot create namespaces."""
     lab: Any = SimpleNamespace(address=lambda number: f"127.83.12.{number}")
     with Network(lab) as network:
         yield network

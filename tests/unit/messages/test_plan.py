@@ -139,7 +139,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
 @pytest.mark.parametrize(
     ("record", "engine"),
     [
-        # `pip install --user` puts the engine into the folder of scripts, in which there is no interpreter.
+        # `pip install --user` puts the engine into the folder of scripts, which has no interpreter.
         ("../../../bin/costof-engine,,\n", "bin/costof-engine"),
         # `pip install --target` moves the engine, but RECORD has its path before the move.
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),

@@ -47,7 +47,7 @@ def ycsb_mysql(url: str) -> MysqlDatabase:
 
 
 def shown_parts(password: str, text: str) -> list[str]:
-    """Return the parts of a password that a text shows: the password, or a part left by a wrong split."""
+    """Return what a text shows of a password: all of it, or a part left by a wrong split."""
     return [part for part in ("S3cret", "tail", password) if part in password and part in text]
 
 

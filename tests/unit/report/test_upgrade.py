@@ -67,7 +67,7 @@ def test_change_in_percent_agrees_with_the_two_printed_figures_in_very_noisy_run
 
 
 class SlowerTls(TransportTruth):
-    """Simulated times in which connections with TLS, and only those, take longer on the new version."""
+    """Simulated times in which only connections with TLS take longer on the new version."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         changed = arm.levels["server_version"] == "11.4" and kind(arm) == "tls" and workload == "connect"

@@ -133,7 +133,6 @@ needs_root = pytest.mark.skipif(not is_root(), reason="mounting a file system ne
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield the root of a small file system."""
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "costof-test", place], check=True)
@@ -154,7 +153,6 @@ def fill(disk: Path, free: int) -> None:
 
 
 def report(folder: Path) -> None:
-    """Run `costof report`, which raises errors instead of printing them."""
     cli.main(["report", str(folder)], standalone_mode=False)
 
 

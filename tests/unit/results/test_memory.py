@@ -36,7 +36,7 @@ def test_memory_of_a_connection_is_estimated_without_the_first_ten_connections()
     assert tls.bytes is not None
     assert tls.bytes.value == pytest.approx(21_000)
     assert tls.bytes_by_role == {"server": pytest.approx(20_000, rel=0.01), "pooler": 1_000}
-    # The noise is the same in the same step of both arms, so it cancels out in their difference.
+    # Both arms have the same noise in the same step, so it cancels out in their difference.
     assert tls.added is not None
     assert (tls.added.value, tls.added.high) == pytest.approx((17_000, 17_000))
     assert [growth.connections for growth in tls.growth] == [10, 100, 1_000]

@@ -42,7 +42,6 @@ PLAN = with_only(plan_of(MONGODB), "wire_query")
 ROUNDS = 8
 
 
-#: Studies whose reports together have every section.
 EVERY_SECTION = (HTTP, ENCRYPTION, REPLICATION)
 
 
@@ -103,7 +102,6 @@ Slices = list[SliceRecord]
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
-    """Return the slices of a run on a machine without other load."""
     ledger = fake_run(tmp_path_factory.mktemp("quiet") / "run", PLAN, Truth(), rounds=QUIET_ROUNDS)
     return [record for record in ledger.records() if isinstance(record, SliceRecord)]
 
@@ -111,7 +109,7 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
 def with_load(slices: Slices, rounds: set[int], **load: float) -> Slices:
     """Return the slices as if the machine had other load in these rounds, and none in other rounds.
 
-    `load` is for each second, such as `foreign_cpu_seconds=0.5`: other programs use half a core.
+    `load` is for each second: with `foreign_cpu_seconds=0.5`, other programs use half a core.
     """
 
     def changed(record: SliceRecord) -> SliceRecord:
@@ -194,7 +192,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
     """Return the ledger without the servers' CPU time in its first `rounds`.
 
-    Such a ledger is written by a run that was started without --server-cpu and resumed with it.
+    A run that was started without --server-cpu, and resumed with it, writes such a ledger.
     """
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -332,7 +330,6 @@ def test_effect_in_a_run_with_restarts_has_one_difference_for_each_start_of_the_
 
 
 def estimates(found: Any) -> Iterator[dict[str, Any]]:
-    """Yield every estimate in the JSON of a result."""
     if isinstance(found, dict):
         if found.keys() == Estimate.model_fields.keys():
             yield found

@@ -65,7 +65,7 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (TLS, EVIDENCE, increase(90, shared=True, v3=90), None),
         (PLAIN, PLAIN_EVIDENCE, increase(90, shared=True, v3=40), None),
         (TLS, EVIDENCE, increase(20, shared=True, v3=20), "only 20 of 50 connections"),
-        # Some servers count nothing, some only connections, and some TLS without its version.
+        # Some servers count nothing, some only connections, and some TLS connections without a version.
         (TLS, EVIDENCE, Counters(), None),
         (TLS, EVIDENCE, Counters(20), "the server counted only 20 of 50 connections"),
         (TLS, EVIDENCE, Counters(50, {"TLS": 50}), None),
@@ -137,7 +137,7 @@ def test_increase_of_a_counter_is_unknown_if_one_of_its_two_readings_is_missing(
         # A counter that never changes is ignored: it is broken, or TLS ends at a proxy in front of the server.
         (EVIDENCE, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
         ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
-        # The counter has changed once, so it works, and the other 49 connections were without TLS.
+        # A counter that has changed works, so the other 49 connections were without TLS.
         (EVIDENCE, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
         # A counter of 0 is right if the client did not use TLS or made no connections.
         ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),

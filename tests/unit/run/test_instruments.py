@@ -25,8 +25,6 @@ VERSIONS = {"": {"OpenSSL": "3.0.19"}, "aws-lc": {"AWS-LC": "1.73.0"}, "openssl-
 
 
 class OneHostService:
-    """A service whose clients are all on one host."""
-
     def prefix(self, arm: object) -> list[str]:
         return []
 
@@ -57,7 +55,7 @@ class FakeInstrument:
 
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FakeInstrument]:
-    """Replace the engines by fake ones, and return the list of those started by the test.
+    """Replace the engines by fakes, and return the list of the fakes that the test has started.
 
     There is a fake for the installed engine, and one for each TLS library.
     """

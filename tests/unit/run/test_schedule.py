@@ -50,8 +50,8 @@ def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, ro
     measured = [arm for order in rows for arm in order]
     follows = Counter(pairwise(measured))
     counts = [follows[one, other] for one in set(measured) for other in set(measured)]
-    # With two arms there is no choice of the order, as it follows from the previous round. With more arms the choice is
-    # random between orders that are equally balanced, so counts may differ more.
+    # With two arms, the previous round determines the order. With more arms, the choice between equally balanced orders
+    # is random, so counts may differ more.
     assert max(counts) - min(counts) <= (1 if arms == 2 else 3)
     itself = [follows[arm, arm] for arm in set(measured)]
     # The counts may differ, because nothing comes before the first slice of the run and nothing after the last.
@@ -240,7 +240,6 @@ START_UP_SECONDS = 0.01
 def measured_slice(
     plan: Plan, workload: str, arm: str, operations: int, seconds: float, phase: str, **times: float
 ) -> MeasuredSlice:
-    """Return a slice of the warm-up."""
     phases = {phase: phase_of(seconds * 1e3 * plan.workers(workload, plan.arm(arm)) / operations, operations, **times)}
     answer = answer_of(Slice(operations, seconds, phases, {}, {}), workload, arm)
     return MeasuredSlice(SliceKey(workload, arm), answer, START_UP_SECONDS)
@@ -249,8 +248,10 @@ def measured_slice(
 def warm_up(
     plan: Plan, operation_ms: float, *, spread: float = 0.05, operations: int | None = None
 ) -> list[MeasuredSlice]:
-    """Return the slices of a warm-up round in which each operation takes `operation_ms`. They have as many
-    operations as planned if `operations` is None."""
+    """Return the slices of a warm-up round in which each operation takes `operation_ms`.
+
+    The slices have as many operations as planned if `operations` is None.
+    """
     slices = []
     for workload in plan.study.workloads:
         for arm in plan.arms:
@@ -304,8 +305,8 @@ def test_shortened_measurement_of_a_rate_has_a_hundred_operations_per_worker() -
 @pytest.mark.parametrize(
     ("plan", "operation_ms", "spread"),
     [
-        # First case: operations scatter so much that slices would have to be longer than planned. Other cases: a fixed
-        # number of rounds.
+        # In the first case, operations scatter so much that slices would have to be longer than planned. The other
+        # cases have a fixed number of rounds.
         (PLAN, 0.001, 3.0),
         (resolve(STUDY, QUICK(rounds="5")), 1.0, 0.05),
         (resolve(STUDY, Options("published")), 1.0, 0.05),

@@ -122,7 +122,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
 @pytest.mark.parametrize(
     ("stored", "rows", "more", "encrypted", "mismatch"),
     [
-        # The plaintext "18" is too short to be searched for in all bytes, but it is found in its own column.
+        # The plaintext "18" is too short for a search of all bytes, but is found in its own column.
         (STORED, {**RECEIVED, NUMBER: [b"\x01aaaa", b"18"]}, b"", ENCRYPTED, "customer.c_id came in plaintext"),
         (
             STORED,
@@ -164,7 +164,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (GCM, 500, 499, 0, "the gateway encrypted 500 values, the driver decrypted 499"),
         (GCM, 500, 499, 1000, None),
         (GCM, 1600, 500, 1000, "the gateway encrypted 1,600 values, the driver decrypted 500"),
-        # Some encrypted values may never be read. That does not explain why more are decrypted than encrypted.
+        # Some encrypted values may never be read. That does not explain more decrypted than encrypted values.
         (GCM, 499, 500, 1000, "the gateway encrypted 499 values, the driver decrypted 500"),
         (GCM, 0, 0, 0, "the gateway encrypted nothing"),
         (CONTROL, 0, 0, 0, None),

@@ -30,8 +30,6 @@ process_cpu_seconds_total 17
 
 
 class Counter:
-    """A command with a simulated clock that prints a number."""
-
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._now = folder / "printed", 1000.0
         self.cpu = ServerCpu(f"cat {self._path}")

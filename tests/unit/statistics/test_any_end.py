@@ -1,6 +1,6 @@
 """Tests of intervals in runs that end when their figures look convincing, on simulated runs with a known cost.
 
-Stopping at such a moment favours wrong figures, so the intervals must be wider than usual.
+Such an end favours wrong figures, so the intervals must be wider than usual.
 """
 
 from __future__ import annotations
@@ -35,12 +35,10 @@ class Simulated:
         self.half = errors * [0.0, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
 
     def held(self, ends: Ends) -> float:
-        """Return the share of runs whose interval contains the cost."""
         middle, half = self._intervals(ends)
         return float(np.mean(np.abs(middle - self.cost) <= half))
 
     def claims(self, ends: Ends) -> float:
-        """Return the share of runs whose interval excludes 0."""
         middle, half = self._intervals(ends)
         return float(np.mean(np.abs(middle) > half))
 
@@ -50,7 +48,6 @@ class Simulated:
         return self.middle[places], self.half[places] * times
 
     def convinces(self, rounds: int, times: float = 1.0) -> npt.NDArray[np.bool_]:
-        """Return, for each run, whether its interval excludes 0 after this number of rounds."""
         excluded: npt.NDArray[np.bool_] = np.abs(self.middle[:, rounds - 1]) > times * self.half[:, rounds - 1]
         return excluded
 
@@ -79,8 +76,8 @@ def stopped_and_widened(runs: Simulated) -> Ends:
     return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
 
 
-#: A run may be continued twice (--resume, each time with twice the budget). So it has three planned ends. The keys are
-#: their numbers of rounds; the values are the error rates of the intervals that are then reported.
+#: The three planned ends of a run that is continued twice (--resume, each time with twice the budget): number of
+#: rounds, and error rate of the intervals reported then.
 CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
 
 

@@ -13,7 +13,7 @@ from costof.statistics.capacity import Observation, by_round, crossing
 from costof.statistics.intervals import mean_over_rounds
 
 #: A queue with one server, exponential service times and Poisson arrivals: the time in the queue and at the server is
-#: exponential with the rate SERVICE - arrivals. So this is the capacity at which 1 % takes longer than LIMIT.
+#: exponential with the rate SERVICE - arrivals. The capacity at which 1 % takes longer than LIMIT follows from this.
 SERVICE, LIMIT, SHARE = 1000.0, 0.02, 0.01
 CAPACITY = SERVICE - math.log(1 / SHARE) / LIMIT
 
@@ -29,7 +29,7 @@ def observe_percentile(chance: np.random.Generator, number: int, rate: float, se
 
 
 def simulate(chance: np.random.Generator, rate: float, seconds: float) -> np.ndarray:
-    """Return the times in the queue and at the server, which are idle at first (Lindley's recursion)."""
+    """Return the times in an initially empty queue and at its server (Lindley's recursion)."""
     count = chance.poisson(rate * seconds)
     services, gaps = chance.exponential(1 / SERVICE, count), chance.exponential(1 / rate, count)
     walk = np.concatenate([[0.0], np.cumsum(services - gaps)])
@@ -54,7 +54,7 @@ def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
         values = by_round(run(chance, 8, float(near)), SHARE, float(near))
         mean = mean_over_rounds([math.log(value) for value in values.values()])
         held += abs(mean.value - math.log(CAPACITY)) <= mean.half()
-    # 95 % of 40 are 38. Fewer than 34 have a probability of 1 %.
+    # 38 of 40 are 95 %. Fewer than 34 have a probability of 1 %.
     assert held >= 34
 
 

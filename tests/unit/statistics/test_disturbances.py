@@ -33,8 +33,8 @@ def stalling_run(
 ) -> list[list[float]]:
     """Return the logarithms of the times of an arm, its control and the control's identical copy, by round.
 
-    In a share `arm_share` of the rounds the arm is slower by the factor `times`, and in a share `common_share` all
-    three are. The arm's noise is `noise_factor` times that of the others.
+    In the share `arm_share` of the rounds the arm is slower by the factor `times`, and in the share `common_share` all
+    three are. The arm's noise is `noise_factor` times the control's.
     """
 
     def slices(share: float, noise: float) -> list[float]:
@@ -104,7 +104,6 @@ Times = np.ndarray
 
 
 def slices(times: Times) -> Slices:
-    """Return the histograms of the operation times `[round, operation]`."""
     places = np.minimum(np.searchsorted(VALUES, times), len(VALUES) - 1)
     counts = np.array([np.bincount(row, minlength=len(VALUES)) for row in places], dtype=float)
     return Slices(np.arange(len(times)), VALUES, counts)
@@ -174,7 +173,7 @@ def carry_over_run(
     for number in range(ROUNDS):
         row = orders.next(names, last)
         last = row[-1]
-        # Arm 0 is measured twice in succession: as the control, and as its identical copy.
+        # Arm 0 is measured twice in succession: as the control, and as the identical copy.
         slices += [(number, arm) for name in row for arm in ([0, 0] if name == "0" else [int(name)])]
     logs, rounds, kinds, other = [], [], [], []
     for (_, before), (number, arm) in pairwise(slices):

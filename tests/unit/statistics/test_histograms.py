@@ -30,7 +30,6 @@ def library_histogram(values: Iterable[int], digits: int = SIGNIFICANT_DIGITS) -
 
 
 def encoded(values: Iterable[int]) -> str:
-    """Return a histogram encoded by the HdrHistogram library."""
     text: bytes = library_histogram(values).encode()
     return text.decode()
 

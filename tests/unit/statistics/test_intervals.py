@@ -56,7 +56,7 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
 def test_interval_of_a_trimmed_mean_equals_the_interval_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    # Slightly more than the trimmed share, because scipy trims int(share * rounds) values.
+    # scipy trims int(share * rounds) values, so pass slightly more than the trimmed share.
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
     low, high = scipy.stats.mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
     found = trimmed_mean(list(values)).estimate(rounds, confidence)
@@ -94,7 +94,6 @@ def test_stopping_at_the_requested_precision_keeps_the_coverage_of_intervals() -
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
     logs = np.log(arm / control)
-    # Middle and half-width of every run's interval, by number of rounds.
     known = {rounds: intervals(logs[:, :rounds]) for rounds in range(2, 61)}
     held = 0
     for run in range(RUNS):
@@ -174,8 +173,8 @@ def test_protection_with_cheaper_connections_saves_time_unless_operations_become
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000) -> tuple[float, float]:
     """Simulate runs in which several arms are compared with one control. Return two figures about their intervals.
 
-    These are the share of intervals that contain the truth, and their width relative to Student's intervals. The
-    intervals use moderated variances: those of all arms, shrunk towards each other.
+    The figures are the share of intervals that contain the truth, and the width relative to Student's intervals. The
+    intervals use moderated variances: the variances of all arms, shrunk towards each other.
     """
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0

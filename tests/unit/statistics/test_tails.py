@@ -21,7 +21,7 @@ from costof.statistics.tails import (
 )
 
 USUAL_NS, SPREAD = 100_000.0, 0.3
-#: Standard deviations of the logarithms of times: between rounds (the same for arm and control), and between slices.
+#: Standard deviations of the logarithms of times: between rounds, which arm and control share, and between slices.
 ROUNDS_DIFFER, SLICES_DIFFER = 0.05, 0.03
 Pays = Callable[[np.random.Generator, int], Numbers]
 
@@ -61,7 +61,6 @@ def percentiles_of(nanoseconds: Numbers, drawn: Numbers, percentiles: Numbers) -
 def simulate(
     seed: int, rounds: int, operations: int, pays: Pays, percentiles: Numbers
 ) -> tuple[Percentiles, Percentiles]:
-    """Return the percentiles of control and arm in a simulated run."""
     chance = np.random.default_rng(seed)
     shared = chance.normal(0, ROUNDS_DIFFER, (rounds, 1))
 

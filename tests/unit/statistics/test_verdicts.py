@@ -15,7 +15,6 @@ from costof.statistics.verdicts import Contrast, extrapolated, rounds_needed, sm
 
 RUNS = 500
 MARGIN = 0.05
-#: The maximum number of rounds.
 MOST = 100_000
 
 
@@ -31,7 +30,6 @@ def simulate_effects(
 
 
 def runs_with(*wrong: Verdict, costs: list[float], rounds: int, spread: float) -> float:
-    """Return the share of runs with any of these verdicts."""
     chance = np.random.default_rng(rounds + 1)
     found = [verdicts(simulate_effects(chance, costs, rounds, spread)) for _ in range(RUNS)]
     return sum(any(verdict in wrong for verdict in run) for run in found) / RUNS
@@ -63,7 +61,6 @@ def test_cost_above_the_margin_rarely_gets_the_verdict_no_cost() -> None:
         (1.2, Verdict.COSTS),
         (0.8, Verdict.SAVES),
         (1.0, Verdict.NO_DIFFERENCE),
-        # A real but negligible effect.
         (0.995, Verdict.NO_DIFFERENCE),
         (1.005, Verdict.NO_DIFFERENCE),
     ],
@@ -178,7 +175,6 @@ def test_effect_is_unresolved_if_two_identical_arms_differ_by_more_than_the_effe
         (Contrast(Mean(0.1, 0.1, 19), 20, None), Verdict.UNRESOLVED),
         # The difference and the ratio have opposite signs.
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, difference=Mean(-0.3, 0.01, 19)), Verdict.UNRESOLVED),
-        # There are too few rounds.
         (Contrast(Mean(0.5, 0.001, 3), 4, MARGIN), Verdict.UNRESOLVED),
     ],
 )

@@ -26,7 +26,7 @@ def test_range_of_loads_with_a_latency_limit_has_the_capacity_as_its_only_metric
     assert isinstance(load, Arrivals)
     assert (sweep.least, sweep.most, load.connections_per_second) == (100, 3000, 100)
     assert sweep.limit.in_words == "p99 of a query within 10 ms"
-    # Of the 20 queries of a connection the limit applies to 19. The first query has a separate metric.
+    # The limit applies to 19 of a connection's 20 queries: the first query has a separate metric.
     assert (sweep.limit.share_beyond, sweep.operations_per_arrival) == (pytest.approx(0.01), 19)
     assert ([*plan.study.metrics], [*plan.study.workloads]) == ([CAPACITY], [WORKLOAD])
     assert plan.limits == []

@@ -1,8 +1,8 @@
 """Readers: parsers that extract figures from the reports of load generators, one module for each program.
 
 Each module has a `READER`, with a table of figures and where to find them in the report, and a function that counts
-failed operations. If the output contains several reports, for example one after the warm-up, the last complete one is
-read.
+failed operations. If the output contains several reports, for example one after the warm-up, the last complete report
+counts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from typing import Any, Literal
 from costof.errors import CostofError, ErrorText, nearest
 
 #: The place of a number in a report. In a JSON document it is a path of keys, such as `("latencies", "mean")`. In a
-#: text it is a regular expression, whose group `number` (or else first group) matches the number. `^` matches at the
-#: beginning of each line.
+#: text it is a regular expression, in which the group `number`, or else the first group, matches the number. `^`
+#: matches at the beginning of each line.
 Place = str | tuple[str, ...]
 
-#: A regular expression for a decimal number such as '12.5' or '1e-3', with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 #: Matches the beginning of a line up to its first '{' or '[', where a JSON document may begin. Log lines may contain
-#: these brackets too, so parsing from there may fail.
+#: these brackets too, so the parser may fail there.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Limits failed attempts to parse JSON: together they may read at most this many times the length of the output.
-#: Without a limit, an output with many brackets could take minutes.
+#: The limit of failed attempts to parse JSON: together they may read at most this many times the output's length.
+#: Without it, an output with many brackets could take minutes.
 _ATTEMPTS = 20
 
 
@@ -42,7 +41,7 @@ class UnreadableError(ValueError):
 class Figure:
     """A number in the report of a program.
 
-    - `unit`: 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which is then shown as it is.
+    - `unit`: 'ms', 'us', 'per_second', 'percent', 'bytes', or any other word, which reports show unchanged.
     - `headline`: whether the figure answers the study's question.
     - `at`: the figure's place in the report: in a text, a regular expression whose group matches the number; in JSON,
       the keys that lead to it. Empty if the reader computes the figure.
@@ -59,7 +58,7 @@ class Figure:
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the figure is a rate. The rates of programs that run at the same time are added up."""
+        """Return whether the figure is a rate. Rates of programs that run at the same time are added up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
@@ -90,7 +89,7 @@ class Report:
         if operations is None or failed is None:
             failed = None
         else:
-            # Some programs count the failure of an operation twice, so limit the failures to the operations.
+            # Some programs count a failed operation twice, so count at most one failure per operation.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
@@ -110,7 +109,7 @@ class Reader:
     top level.
 
     `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if it can.
-    `statuses` has the exit statuses other than 0 after which a report is still complete, each with its meaning.
+    `statuses` maps exit statuses other than 0 of runs with a complete report to their meanings.
     """
 
     program: str
@@ -181,7 +180,7 @@ def last_json(output: str, *keys: str) -> Any:
         try:
             document, at = json.JSONDecoder().raw_decode(output, start)
             documents.append(document)
-        # A RecursionError means that the document is nested deeper than Python's stack allows.
+        # Python raises RecursionError if a document is nested deeper than its stack allows.
         except (ValueError, RecursionError) as error:
             broken, at = broken or error, start + 1
             effort -= getattr(error, "pos", len(output)) - start + 1
@@ -242,7 +241,7 @@ def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
 def convert(value: float, unit: str, new_unit: str) -> float:
     """Convert a duration to another unit of time, such as 'ms' to 's'.
 
-    Conversion to a larger unit divides by a whole number such as 1000, because the factor 0.001 is not exact in binary.
+    To convert to a larger unit, divide by a whole number such as 1000, because the factor 0.001 is not exact in binary.
     """
     if unit == new_unit:
         return value

@@ -34,14 +34,14 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     complete = number_at(text, r"^Complete requests: +(\d+)")
     if not complete:
         raise UnreadableError("no request was completed")
-    # ab omits the line of a kind of error if its count is 0.
+    # ab prints no line for a kind of error with the count 0.
     connect, receive, length, exceptions = (
         number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
     )
     written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
-    # An answer that is truncated or has an error status usually differs in length, too, and then occurs in two counts.
-    # Use the larger count, so that such an answer is counted only once.
+    # A truncated answer, or one with an error status, usually differs in length and then occurs in two counts. Use the
+    # larger count, so that it counts only once.
     failed = connect + exceptions + max(length, receive + written + refused)
     counted = number_at(text, r"^Failed requests: +(\d+)")
     return Report.build(figures, complete + connect, None if counted is None else failed)

@@ -45,7 +45,7 @@ FIGURES = {
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # In client/server mode the entry "All clients" has the sums over the clients, so the other entries are not needed.
+    # In client/server mode the entry "All clients" has the sums over the other entries.
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}
@@ -83,8 +83,8 @@ def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | N
     timed = []
     for part in parts:
         for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
-            # A job's mean must be weighted by its number of latencies. Older versions do not report it, so take the
-            # number of operations.
+            # A job's mean must be weighted by its number of latencies. For older versions, which do not report it, take
+            # the number of operations.
             count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
             mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
             if count and mean:

@@ -50,7 +50,7 @@ _ERRORS = re.compile(r"^(\w+)_ERROR +- .* Count: (\d{1,15})\b", re.MULTILINE | r
 
 def _report(text: str, _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no operation ended."""
-    # Ignore the lines after the summary. They may be interim results of another run.
+    # Ignore the lines after the summary. These lines may be interim results of another run.
     end = _END.match(text)
     text = end[0] if end else ""
     figures = figures_at(text, FIGURES)

@@ -32,7 +32,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         failed = 0.0
     if not figures.get("requests_per_second") or not succeeded + failed:
         raise UnreadableError("no request was answered")
-    # A time of 0 means that h2load measured nothing, for example no new connection. Leave it out.
+    # Leave out times of 0, with which h2load means that it measured nothing, for example no new connection.
     figures = {name: value for name, value in figures.items() if value or not name.endswith("_ms")}
     return Report.build(figures, succeeded + failed, failed)
 

@@ -41,7 +41,7 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     if total is None:
         raise UnreadableError("there are no 'Totals' of 'ALL STATS'")
     if not total:
-        # memtier measures durations by the wall clock. If the clock was set back during the run, the duration is
+        # memtier measures durations by the wall clock. If the clock is set back during the run, the duration is
         # negative and the rate is 0.
         backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
         raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")

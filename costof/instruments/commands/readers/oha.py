@@ -21,7 +21,7 @@ FIGURES = {
     "connect_ms": Figure("resolving and connecting", "ms", at=("details", "DNSDialup", "average"), printed_unit="s"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
-#: oha's error for requests that were unfinished when the duration (-z) was over. They do not count as failed.
+#: oha's error for requests that were unfinished when the duration (-z) was over. Such requests do not count as failed.
 _AT_THE_END = "aborted due to deadline"
 
 

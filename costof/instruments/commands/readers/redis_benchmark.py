@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
-#: The tests in redis-benchmark's order. The row "LPUSH (needed to benchmark LRANGE)" is missing here, because it is no
-#: test but the preparation of the LRANGE tests.
+#: The tests in redis-benchmark's order. The row "LPUSH (needed to benchmark LRANGE)" is missing here, because it
+#: prepares the LRANGE tests and is no test itself.
 TESTS = (
     *("ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"),
     *("zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd", "command"),

@@ -35,7 +35,7 @@ FIGURES = {
 
 def _report(text: str, figures: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no event was finished."""
-    # Leave out rates of 0: the test does not do such operations, for example reads in a write test.
+    # Leave out rates of 0, which mean that the test does no such operations, for example no reads in a write test.
     figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")

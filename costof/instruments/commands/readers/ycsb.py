@@ -35,7 +35,7 @@ FIGURES = {
     "failed_percent": Figure("operations that did not return OK", "percent"),
 }
 _RETURN = re.compile(r"^\[([A-Z-]+)\], Return=([\w-]+), (\d{1,15})\b", re.MULTILINE | re.ASCII)
-#: Return statuses of successful operations. Older versions print the number 0.
+#: Return statuses of successful operations. Older versions print the status as the number 0.
 _OK = ("OK", "BATCHED_OK", "0")
 
 

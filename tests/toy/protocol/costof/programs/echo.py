@@ -54,14 +54,13 @@ class _Connection(socketserver.BaseRequestHandler):
     """A handler that writes a log line about the TLS of its connection, and then sends back what it receives."""
 
     def handle(self) -> None:
-        # Ignore clients that disconnect.
         with contextlib.suppress(OSError):
             client, kind = self.request, UNENCRYPTED
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
                 kind = str(client.version())
-            # Write the line and its end in one call, because connections in other threads write to the same log.
+            # Other threads write to the same log, so write the line and its end in one call.
             print(f"{kind}\n", end="", flush=True)
             while received := client.recv(4096):
                 client.sendall(received)
