@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,17 +49,20 @@ STUDIES = {
 
 
 @pytest.fixture(scope="session")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the library, which makes each flush 2 ms longer, and return its path."""
-    folder = tmp_path_factory.mktemp("shim")
-    folder.chmod(0o755)
-    folder.parent.chmod(0o755)
-    source, library = folder / "flush.c", folder / "flush.so"
-    source.write_text(SHIM)
-    delay = f"-DDELAY_NS={int(MORE_MS * 1e6)}"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", delay, "-o", str(library), str(source), "-ldl"], check=True)
-    library.chmod(0o755)
-    return library
+def shim() -> Iterator[Path]:
+    """Yield the built library, which makes each flush 2 ms longer, in a folder that the servers' user can read.
+
+    Pytest's own folders are private, and a library that cannot be read is left out without an error.
+    """
+    with tempfile.TemporaryDirectory(prefix="costof-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        source, library = folder / "flush.c", folder / "flush.so"
+        source.write_text(SHIM)
+        delay = f"-DDELAY_NS={int(MORE_MS * 1e6)}"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", delay, "-o", str(library), str(source), "-ldl"], check=True)
+        library.chmod(0o755)
+        yield library
 
 
 def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
