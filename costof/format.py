@@ -241,6 +241,11 @@ def sent_and_received(sent: float | None, received: float | None) -> str:
     return NONE if sent is None or received is None else f"{count(sent)} / {count(received)}"
 
 
+def in_quotes(label: str) -> str:
+    """Return a label in quotes, so that a reader sees where it ends; without quotes if it is a noun phrase: 'a chain'."""
+    return label if label.startswith(("a ", "an ")) and " and " not in label else f"'{label}'"
+
+
 def with_article(label: str) -> str:
     """Return the label with its article: 'a query', 'an operation'."""
     return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"

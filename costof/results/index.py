@@ -210,9 +210,9 @@ class Index:
         return f"{entry.where.strip()}, {entry.label}" if entry.where else entry.label
 
     def quoted(self, arm: str) -> str:
-        """Return the arm's label in quotes, with its context behind it: "'plain' at us-us"."""
+        """Return the arm's label, in quotes if needed, with its context behind it: "'plain' at us-us"."""
         entry = self._arms.get(arm)
-        return f"'{entry.label}'{entry.where}" if entry else f"'{arm}'"
+        return f"{fmt.in_quotes(entry.label)}{entry.where}" if entry else f"'{arm}'"
 
     def metric_label(self, name: str) -> str:
         metric = self.metrics.get(name)

@@ -183,8 +183,10 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
 
 def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> list[str]:
     """Return clauses about an arm: for which sizes to use it, not to use it, or that it makes no difference."""
-    label, control = f"'{findings[0].arm.label}'", index.label(findings[0].arm.control_arm or "")
-    instead = f"{label} instead of '{control}'"
+    label, control = (
+        fmt.in_quotes(each) for each in (findings[0].arm.label, index.label(findings[0].arm.control_arm or ""))
+    )
+    instead = f"{label} instead of {control}"
     same = [each for each in findings if each.same]
     by_verdict = {verdict: [e for e in findings if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
     margin = fmt.share(metric.margin)

@@ -463,7 +463,7 @@ def near_end(index: Index, model: CostModel) -> str | None:
             labels.append(cost.label)
     if not labels:
         return None
-    names = fmt.listed([f"'{label}'" for label in labels])
+    names = fmt.listed([*map(fmt.in_quotes, labels)])
     return (
         f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
         "handshake. The round trip of this handshake does not cross the link and is not counted."
