@@ -242,7 +242,7 @@ def sent_and_received(sent: float | None, received: float | None) -> str:
 
 
 def in_quotes(label: str) -> str:
-    """Return a label in quotes, so that a reader sees where it ends; without quotes if it is a noun phrase: 'a chain'."""
+    """Return a label in quotes, so that a reader sees where it ends. A phrase such as 'a flush' needs none."""
     return label if label.startswith(("a ", "an ")) and " and " not in label else f"'{label}'"
 
 

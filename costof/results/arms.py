@@ -14,8 +14,6 @@ from costof.study.several_loads import LOAD
 MEASURING = ("wire", "app", "command")
 """The views in which instruments measure: on the wire, in an application, or whole commands. Evidence may also come
 from the views `server` and `service`."""
-PLACES = {"lan": "on the LAN"}
-"""Distances whose names need other words than 'at <name>'."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """Name of the fact that says how the servers are set up: which server replicates from which."""
@@ -117,7 +115,7 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
         level, known = arm.levels[distance], study.factors[distance].milliseconds
-        place = PLACES.get(level) or f"at {level if level in known else milliseconds(float(level))}"
+        place = study.factors[distance].phrases.get(level) or f"at {level if level in known else milliseconds(float(level))}"
         place += f" ({away(known[level])} away)" if with_round_trip and known.get(level) else ""
     load = f"at {study.factors[LOAD].phrase(arm.levels[LOAD])}" if plan.rates else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "", load) if part)

@@ -107,3 +107,8 @@ def test_percentage_has_no_trailing_zeros() -> None:
 def test_ratio_to_a_control_of_0_is_shown_as_a_dash() -> None:
     assert fmt.plain_ratio(0, 3) == fmt.NONE
     assert plain(fmt.plain_ratio(0.7506, 0.7643)) == "+1.8 %"
+
+
+def test_label_is_quoted_unless_it_is_a_short_noun_phrase() -> None:
+    labels = ("native", "a bird", "a bird and a fish")
+    assert [*map(fmt.in_quotes, labels)] == ["'native'", "a bird", "'a bird and a fish'"]
