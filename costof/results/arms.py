@@ -115,7 +115,8 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
         level, known = arm.levels[distance], study.factors[distance].milliseconds
-        place = study.factors[distance].phrases.get(level) or f"at {level if level in known else milliseconds(float(level))}"
+        name = level if level in known else milliseconds(float(level))
+        place = study.factors[distance].phrases.get(level, f"at {name}")
         place += f" ({away(known[level])} away)" if with_round_trip and known.get(level) else ""
     load = f"at {study.factors[LOAD].phrase(arm.levels[LOAD])}" if plan.rates else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "", load) if part)
