@@ -129,7 +129,7 @@ class JudgedChange:
 
 
 def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
-    """Return the changes of all protected arms with the input for their verdicts, in the order of the metrics."""
+    """Return the change of each metric on each protected arm, with the contrast that decides its verdict."""
     contrasts: list[ContrastedChange] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}

@@ -51,7 +51,7 @@ def test_only_the_owner_can_read_folders_with_secrets(running: RunningServer) ->
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_cpu_time_is_counted_separately_for_each_role_of_a_process(running: RunningServer) -> None:
+def test_lab_counts_cpu_time_by_the_role_of_each_process(running: RunningServer) -> None:
     before = running.lab.cpu_seconds()
     assert set(before) == {process.role for process in running.lab.processes.values()}
     for _ in range(20):

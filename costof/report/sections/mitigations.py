@@ -392,9 +392,8 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         rate = fmt.with_unit(fmt.number(after), metric.unit)
-        return (
-            f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for '{index.label(data.reference)}'"
-        )
+        reference = fmt.in_quotes(index.label(data.reference))
+        return f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for {reference}"
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"
@@ -411,7 +410,7 @@ def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
         return ""
     change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "Without this change"
     rate = fmt.with_unit(fmt.number(on_arm.control_value), index.metrics[data.metric].unit)
-    return f" {change}, '{index.label(data.control)}' reaches {rate}."
+    return f" {change}, {fmt.in_quotes(index.label(data.control))} reaches {rate}."
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
@@ -432,7 +431,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 part = f"all ({share})" if round(each.recovered.value, 2) >= ALL else str(share)
                 clause = f"{_subject(each)} recovers {part} of {_whose_loss(index, data, [each])}"
             else:
-                # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
+                # "Recovers 333 % of the loss" is hard to read, so the sentence says how much the metric improves.
                 level = data.reference_levels.get(each.factor, "")
                 reference, instead = (f"with {protection}", f" instead of {level}") if level else (compared, "")
                 gain = _improvement(index, data, each)
@@ -559,7 +558,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
         control, protection = index.label(data.control), index.label(data.reference)
         metric = _metric(index, data)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
-        text += f". With {_subject(each)}, {protection} still {change} compared with '{control}'"
+        text += f". With {_subject(each)}, {protection} still {change} compared with {fmt.in_quotes(control)}"
     return text
 
 

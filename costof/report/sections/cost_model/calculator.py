@@ -225,7 +225,7 @@ def shown(costs: Added, figures: Sequence[Output]) -> list[Text]:
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
-    """Return (context, round-trip time in ms) of each measured or predicted distance, the nearest first."""
+    """Return (name, round-trip time in ms) of each measured or predicted distance, the nearest first."""
     if model.way_ms is not None:
         return [("", ms) for ms in sorted({model.way_ms, *model.predicted_ms})]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
