@@ -94,7 +94,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
     """Return an arm's slices of the workload `query`. Leave out the warm-up, and slices without operations."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
-    return [each for each in slices if (each.workload, each.key.role) == ("query", arm) and each.answer.operations]
+    return [each for each in slices if (each.workload, each.key.owner) == ("query", arm) and each.answer.operations]
 
 
 def mean_ms(plan: Plan, record: SliceRecord) -> float:

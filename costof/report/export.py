@@ -136,7 +136,7 @@ def _about(run: Run, record: SliceRecord) -> dict[str, Any]:
         "arm": answer.arm,
         "is_control": arm.control,
         "is_replicate": arm.replicate,
-        "stands_for": record.key.role,
+        "stands_for": record.key.owner,
         **levels,
         "view": record.view,
         "workload": record.workload,

@@ -220,7 +220,7 @@ def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceReco
     for record, is_after_other in followers:
         if record.workload != run.plan.study.metrics[name].workload:
             continue
-        number = run.samples.by_round(name, record.key.role).get(record.round)
+        number = run.samples.by_round(name, record.key.owner).get(record.round)
         if number is not None and number > 0:
             logs.append(math.log(number))
             rounds.append(record.round * len(contexts) + contexts.index(_context(run, record)))

@@ -30,8 +30,8 @@ class SliceKey(NamedTuple):
     stands_for: str | None = None
 
     @property
-    def role(self) -> str:
-        """Return the arm to which the figures belong."""
+    def owner(self) -> str:
+        """Return the name of the arm to which the slice's figures belong."""
         return self.stands_for or self.arm
 
 
@@ -52,9 +52,9 @@ class Samples:
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
         """Add one slice of a sweep. `metric`, the capacity, is computed after all slices have been added."""
-        self.observations.setdefault(key.role, []).append(observed)
+        self.observations.setdefault(key.owner, []).append(observed)
         if key.stands_for is not None:
-            self._swapped.setdefault((metric, key.role), set()).add(observed.round)
+            self._swapped.setdefault((metric, key.owner), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
         """Add a metric's number in one round. `swapped` says that control and identical copy had swapped places."""
@@ -107,7 +107,7 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
-        """Return the numbers, counted from 1, of the rounds or starts of the servers whose values `pairs` returns."""
+        """Return the numbers (from 1) of the rounds, or of the server starts, for which `pairs` returns values."""
         return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
@@ -151,7 +151,7 @@ def add_samples(
 ) -> None:
     swapped = key.stands_for is not None
     if answer.operations:
-        samples.mark_succeeded(SliceKey(key.workload, key.role))
+        samples.mark_succeeded(SliceKey(key.workload, key.owner))
     for name, metric in plan.study.metrics.items():
         if metric.workload != key.workload:
             continue
@@ -160,10 +160,10 @@ def add_samples(
         if metric.is_of_whole_slice:
             figure = slice_figure(metric, answer, servers)
             if figure is not None:
-                samples.add(name, key.role, number, figure, swapped)
+                samples.add(name, key.owner, number, figure, swapped)
         elif (phase := answer.phases.get(metric.phase)) is not None:
             workers = plan.workers(key.workload, plan.arm(key.arm)) if metric.all_workers else 1
-            samples.add(name, key.role, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
+            samples.add(name, key.owner, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
 
 
 def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:

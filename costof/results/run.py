@@ -96,7 +96,7 @@ class Run:
     def _counted_by_key(self) -> dict[tuple[str, str], list[SliceRecord]]:
         by_key: dict[tuple[str, str], list[SliceRecord]] = {}
         for record in self.counted:
-            by_key.setdefault((record.workload, record.key.role), []).append(record)
+            by_key.setdefault((record.workload, record.key.owner), []).append(record)
         return by_key
 
     def counted_slices(self, workload: str, arm: str) -> list[SliceRecord]:

@@ -55,7 +55,7 @@ class Rates:
 
         A slice of the warm-up narrows its arm's range of rates. An arm's last slice of a round improves the estimate.
         """
-        role = key.role
+        role = key.owner
         if observed.round < 0:
             least, most = self._ranges.get(role, (self.sweep.least, self.sweep.most))
             kept = keeps_limit(self.sweep, observed)
@@ -77,11 +77,11 @@ class Rates:
         unchanged. The identical copy of the control is not searched, because its estimate begins with the control's
         capacity.
         """
-        searched = [key for key in keys if not self.plan.arm(key.role).replicate]
-        self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
+        searched = [key for key in keys if not self.plan.arm(key.owner).replicate]
+        self._ranges = {key.owner: (self.sweep.least, self.sweep.most) for key in searched}
         for _ in range(self.sweep.halvings):
             for key in searched:
-                yield key, math.sqrt(math.prod(self._ranges[key.role]))
+                yield key, math.sqrt(math.prod(self._ranges[key.owner]))
 
     def _near_capacity(self, number: int, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
         # If a host was lost, its round is measured again. Remove the results of the first attempt.
@@ -90,11 +90,11 @@ class Rates:
             observations[:] = [each for each in observations if each.round != number]
         steps = [step - SLICES_IN_ROUND // 2 for step in range(SLICES_IN_ROUND)]
         random.Random(f"{self.plan.seed}/rates/{number}").shuffle(steps)
-        estimates = {key.role: self._estimate(key.role) for key in keys}
+        estimates = {key.owner: self._estimate(key.owner) for key in keys}
         spread = SPREAD if self.sweep.limit.figure is None else SPREAD_OF_PERCENTILES
         for position, step in enumerate(steps):
             for key in keys if position % 2 == 0 else reversed(keys):
-                yield key, self._within_range(estimates[key.role] * math.exp(step * spread))
+                yield key, self._within_range(estimates[key.owner] * math.exp(step * spread))
 
     def _estimate(self, role: str) -> float:
         if role not in self._estimates:

@@ -155,7 +155,7 @@ class Instruments:
                 raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _load_workloads(self) -> list[ipc.Workload]:
-        """Return the workloads that fill the database: one for TPC-C's warehouses and one for YCSB records, if needed."""
+        """Return the workloads that fill the database: TPC-C's warehouses, YCSB records, or both."""
         warehouses, records = self.plan.study.warehouses, self.plan.records
         if warehouses and records:
             return [load_workload(warehouses), load_workload().model_copy(update={"name": LOAD_RECORDS})]

@@ -199,7 +199,8 @@ def near(estimate: Estimate, truth: float) -> bool:
 class Page(HTMLParser):
     """A parsed page. `wrong` lists tags that are not closed where they should be.
 
-    `outline` has nested elements, headings and the sizes of tables. `text` is all text outside of pictures.
+    `outline` lists the page's sections and headings, indented by depth, and the sizes of tables. `text` is all text
+    outside of pictures.
     """
 
     BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})

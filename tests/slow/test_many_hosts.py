@@ -96,7 +96,7 @@ def long_study(cluster: Cluster) -> Path:
 class Near:
     """A finished run on all hosts, without added delays on their links.
 
-    `holders` are processes whose files in /proc showed the password during the run. `gets` is the server's count of GETs.
+    `holders` are processes whose files in /proc showed the password. `gets` is the server's count of GETs.
     """
 
     outcome: Outcome

@@ -122,7 +122,8 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
     """Yield sentences about the break-even points of each protection, on the wire and in the application.
 
-    If the run has several contexts (such as distances), the sentences cover only the largest share (5 %).
+    A break-even point is computed for several shares of added time, such as 1 % and 5 %. If the run has several
+    contexts (such as distances), the sentences cover only the largest of these shares.
     """
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1

@@ -163,7 +163,7 @@ def test_failed_check_of_one_version_affects_the_figures_of_the_upgrade(result: 
     assert {(figure.name, figure.arm) for figure in failed.affected(figures)} == {(QUERY, "tls@server_version-18")}
 
 
-def test_calculator_does_not_offer_versions_as_distances(result: Result) -> None:
+def test_calculator_of_an_upgrade_offers_no_server_version_as_a_distance(result: Result) -> None:
     blocks = [block for part in document(result).parts for block in part.blocks]
     form = next(block for block in blocks if isinstance(block, Interactive))
     assert form.presets.values == {}

@@ -93,8 +93,8 @@ def test_control_and_its_copy_are_measured_in_random_but_balanced_order() -> Non
         slices = schedule.round(number, {"app_query": ARMS})
         one, other = (place for place, key in enumerate(slices) if key.arm in copies)
         assert other == one + 1, "the copies follow each other"
-        assert [slices[one].role, slices[other].role] == copies
-        assert all(key.role == key.arm for key in slices if key.arm not in copies)
+        assert [slices[one].owner, slices[other].owner] == copies
+        assert all(key.owner == key.arm for key in slices if key.arm not in copies)
         first.append(slices[one].arm)
     assert all({one, other} == {*copies} for one, other in zip(first[1::2], first[2::2], strict=True))
     assert len(set(first[1::2])) == 2, "the order is random"
@@ -110,8 +110,8 @@ def test_every_protection_is_equally_often_measured_twice_in_a_row(workloads: in
     ]
     # The identical copy of the control (the arm 'plain') has the same name as the control here.
     replicate = PLAN.replicate(PLAN.controls[0]).name
-    kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
-    own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)
+    kinds = [(key, "plain" if key.owner == replicate else PLAN.arm(key.owner).protection) for key in slices]
+    own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.owner != replicate)
     assert max(own.values()) - min(own.values()) <= workloads
     assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 

@@ -51,7 +51,10 @@ def true_costs(percentiles: Numbers, share: float, cost: float) -> Numbers:
 
 
 def percentiles_of(nanoseconds: Numbers, drawn: Numbers, percentiles: Numbers) -> Percentiles:
-    """Return bootstrapped percentiles of times `[round, operation]`, rounded down to buckets of a histogram."""
+    """Return bootstrapped percentiles of times, an array of shape (rounds, operations).
+
+    Times are first rounded down to the buckets of a histogram.
+    """
     values, inverse = np.unique(nanoseconds // 256 * 256, return_inverse=True)
     counts = np.zeros((len(nanoseconds), len(values)))
     np.add.at(counts, (np.arange(len(nanoseconds))[:, None], inverse.reshape(nanoseconds.shape)), 1)

@@ -134,7 +134,7 @@ def test_cost_is_detected_only_above_the_smallest_detectable_cost() -> None:
     )
 
 
-def test_smallest_detectable_cost_of_a_longer_run_is_detected_as_often_as_stated() -> None:
+def test_cost_that_a_longer_run_is_predicted_to_detect_is_detected_as_often_as_stated() -> None:
     chance, spread = np.random.default_rng(2), 0.3
     short = Contrast(Mean(0.0, spread / math.sqrt(20), 19), 20, MARGIN)
     cost = 1 + smallest_detectable(extrapolated(short, 80), 1, detected_in=0.9)
