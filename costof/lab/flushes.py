@@ -38,10 +38,10 @@ MODULE = "costof.lab.flushes"
 #: used much CPU time, here for its imports: without the sleep a flush seemed to take 5.8 ms, with it 0.5 ms. A database
 #: server waits most of the time, so the scheduler does not delay its flushes either.
 REST_SECONDS = 0.5
-#: The number of parts of a measurement. The standard error is computed from the parts' means, because successive
-#: flushes are not independent of each other.
+#: A measurement is divided into this many parts. The standard error is computed from the parts' means, because
+#: successive flushes are not independent of each other.
 PARTS = 10
-#: The minimum number of flushes in a part, even if the measurement then takes longer than planned.
+#: The minimum number of flushes in each part of a measurement, even if the measurement then takes longer than planned.
 FEWEST_IN_PART = 2
 LONGEST_PATH = 60
 #: File systems in memory, on which a flush does nothing.

@@ -61,7 +61,7 @@ class Context:
     arms: list[Arm]
     shown_arms: list[Arm]
     at: str = ""
-    """The context as words to append to a sentence: ' at us-us', ' with keep-alive'."""
+    """The context (such as a distance) as words to append to a sentence: ' at us-us', ' with keep-alive'."""
 
     @property
     def suffix(self) -> str:
@@ -149,7 +149,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context, or its label if any protection's name is a number such as '20'."""
+        """Return the arm's name without its distance or other context; its label if a protection's name is a number."""
         arm = self._arms.get(name)
         if arm is None:
             return name
@@ -299,7 +299,10 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether headline metrics are measured in several views. If so, each figure has to name its view."""
+        """Return whether headline metrics are measured in several views (on the wire, in an application).
+
+        If so, each figure has to name its view.
+        """
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property

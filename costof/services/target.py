@@ -38,8 +38,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The server's counters that do not work, each with the number of clients' connections in the slice (measured
-        #: window) in which it stayed at 0.
+        #: Counters of the server that do not work. Each one stayed at 0 in a slice (measured window); the value is the
+        #: number of connections that clients opened in that slice.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:

@@ -26,7 +26,7 @@ class Absent(Exception):  # noqa: N818  # nothing is wrong
 
 
 def go() -> list[str]:
-    """Return the command that runs the statements of `facts` over the Go driver. Raises `Absent`."""
+    """Return the command of the Go program that runs the test's SQL statements. Raises `Absent`."""
     return [str(go_program(HERE / "go", "Go's driver"))]
 
 

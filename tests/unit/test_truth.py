@@ -148,7 +148,7 @@ def test_campaign_continues_after_an_interruption(tmp_path: Path) -> None:
     assert Rows(tmp_path).has(cut)
 
 
-def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
+def test_truth_campaign_continues_from_the_trials_stored_in_docs(tmp_path: Path) -> None:
     rows = Rows(tmp_path / "before")
     one, other = trials(QUICK)[:2]
     rows.add([effect(one), tail(other, 1.0)])

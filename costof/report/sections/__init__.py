@@ -102,7 +102,7 @@ def section_spec(section: Section[Any, Any], study: Study) -> Any:
 
 
 def check(study: Study) -> None:
-    """Raise `BROKEN_STUDY` if the table of any section is invalid."""
+    """Raise `BROKEN_STUDY` if a table `[sections.…]` in the study's file is invalid."""
     if unknown := sorted(study.sections.keys() - {section.name for section in every_section()}):
         raise _broken(study, f"unknown sections {unknown}")
     for section in every_section():

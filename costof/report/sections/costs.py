@@ -140,7 +140,7 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean log ratio over all contexts, by which protections are ranked; higher is more expensive."""
+        """Return the mean log ratio over all contexts, such as distances. It ranks protections, the most expensive last."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
@@ -324,7 +324,7 @@ def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
-    """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if there is only one context."""
+    """Return the distances and other contexts of effects as text: ' at us-us and us-eu'; '' if there is only one."""
     places = [place for arm, _ in effects if (place := _place(arm))]
     if places and all(place.startswith("at ") for place in places):
         return f" at {fmt.listed([place.removeprefix('at ') for place in places])}"

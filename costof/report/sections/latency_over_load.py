@@ -123,7 +123,7 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
         return figures
 
     def brief(self, index: Index, data: LatencyOverLoad) -> Iterator[Block]:
-        """Return a plot of the most important operation's latency over load, in the first context.
+        """Return a plot of the most important operation's latency over load, in the first context (such as a distance).
 
         The plot shows the highest percentile that has enough operations, such as p99.
         """

@@ -267,7 +267,7 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
 
 
 def _beside(plan: Plan, reference: PlannedArm) -> list[str]:
-    """Return the arms of the reference's context that differ from it in the study's main factor and in no other."""
+    """Return the arms that differ from the reference in the study's main factor and in no other."""
     return [
         arm.name
         for arm in plan.protected

@@ -76,7 +76,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return the contexts of the run; None if an arm's number of nodes is unknown, as on the user's own servers."""
+        """Return the cases to advise on, such as each number of nodes; None if an arm's number of nodes is unknown."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study

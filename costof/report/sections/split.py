@@ -153,7 +153,7 @@ def _is_first(index: Index, split: Split) -> bool:
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
     """Return the arm that has the additional programs of `arm` without its protection; None if there is none.
 
-    It has the same context and, except for the main factor, the same levels as `arm`.
+    It has the same context (such as a distance) and, except for the main factor, the same levels as `arm`.
     """
     main = run.plan.study.main_factor
     for other in run.plan.protected:

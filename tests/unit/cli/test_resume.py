@@ -249,7 +249,7 @@ def test_report_of_a_resumed_run_states_its_new_budget_and_whether_it_ended_earl
     assert reopened(run).plan.budget_seconds == 240
 
 
-def test_extending_a_complete_run_spends_half_of_the_remaining_statistical_error_rate(tmp_path: Path) -> None:
+def test_each_extension_of_a_complete_run_uses_half_of_the_error_probability_that_is_left(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     ledger.append(LookRecord(round=2, error_rate=0.006))

@@ -188,7 +188,7 @@ def test_invalid_options_of_hosts_are_rejected(options: tuple[Any, ...], error: 
     assert caught.value.message is error
 
 
-def test_options_of_hosts_are_parsed() -> None:
+def test_settings_of_load_machines_are_built_from_the_options_hosts_where_and_least() -> None:
     settings = HostsSettings(address="ray://h0:10001", where=(("pool", "load"), ("zone", "")), least=3)
     assert hosts_settings("ray://h0:10001", ["pool=load", "zone="], 3, False) == settings
     assert hosts_settings(None, [], None, False) is None

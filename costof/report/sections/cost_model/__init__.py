@@ -127,7 +127,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # In a run with several contexts, other sentences may repeat the effects to compare them between contexts.
+            # In a run with several contexts, such as distances, other sentences may repeat the effects to compare them.
             follow=frozenset() if index.many_contexts else of_sentences,
             computed_away=away and not distances(index, data),
             words={cost.metric: named[cost.operation] for cost in data.operations},
