@@ -140,7 +140,7 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean log ratio over all contexts, such as distances. It ranks protections, the most expensive last."""
+        """Return the mean log ratio over all contexts, such as distances. A higher value is more expensive."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
