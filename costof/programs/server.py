@@ -426,10 +426,11 @@ def lab_server(program: str | None) -> type[LabServer]:
     return server
 
 
-def target_server(program: str | None) -> type[TargetServer]:
+def target_server(program: str | None, study: str) -> type[TargetServer]:
+    """Return the class of a program's targets. Raises `LAB_ONLY_PROGRAM`, which names the study, if it has none."""
     server: type[TargetServer] | None = getattr(_module(program), "target_server", None)
     if server is None:
-        raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=program)
+        raise CostofError(ErrorText.LAB_ONLY_PROGRAM, study=study)
     return server
 
 

@@ -86,7 +86,7 @@ def test_target_is_refused_for_a_program_without_support_for_targets(study: Stud
         lambda: shown_urls(study, Access("echo://h")),
         lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
     ):
-        with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
+        with pytest.raises(CostofError, match="echo-tls can be measured only in a lab, because it") as refused:
             open_target()
         assert refused.value.message is ErrorText.LAB_ONLY_PROGRAM
 
