@@ -343,6 +343,11 @@ class TargetServer(ABC):
         """
         return None
 
+    @property
+    def url_promises(self) -> bool:
+        """Return whether the URL says that the server has what `may_lack` names. A dry run then believes it."""
+        return False
+
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return why this server does not support the target settings of an arm (measured variant); None if it does.
 

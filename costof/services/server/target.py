@@ -29,7 +29,8 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
     """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
     The function connects to the target to find out. With `connect` false it does not connect, and returns all levels
-    that some targets cannot offer. Raises the errors of `TargetServer.reach`.
+    that some targets cannot offer, unless the URL says that this one can (`url_promises`). Raises the errors of
+    `TargetServer.reach`.
     """
     levels = {
         name: level.target
@@ -38,7 +39,9 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
     }
     server = target_server(study.service.program, study.name)(access, study.name, "", 0)
     needs = {name: need for name, each in levels.items() if (need := server.may_lack(each)) is not None}
-    if not needs or not connect:
+    if not needs or (not connect and server.url_promises):
+        return {}
+    if not connect:
         return {name: f"this needs {need}, and a dry run does not look for one" for name, need in needs.items()}
     check_ca_file(server.ca_file)
     try:
