@@ -17,7 +17,6 @@ from costof.report.result import Result
 from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
-from costof.study.library import load_study
 from manual import claims, glance, own_servers
 
 #: The file with a report's figures, picture and calculator, which the page shows in an iframe.
@@ -39,6 +38,7 @@ NO_MITIGATION = (
     "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "
     "in a single setting."
 )
+TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --set {data.measure}`."
 
 
 def _verdict(result: Result) -> str:
@@ -85,10 +85,10 @@ def answer_beyond_study(result: Result) -> str:
 
 
 def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
-    data, study = result.sections.mitigations, load_study(result.study)
+    data = result.sections.mitigations
     if part is None or data is None or not data.protecting:
-        measures = "mitigations" in study.sections and study.profiles["default"].also
-        yield NO_MITIGATION + (f" `costof run {result.study}` measures some." if measures else "")
+        advises = data is not None and data.measure
+        yield NO_MITIGATION + (TO_MEASURE.format(study=result.study, data=data) if advises else "")
         return
     yield from map(escape, _reservations(Index(result), data))
     yield from render_blocks([*part.select(Medium.MARKDOWN)])

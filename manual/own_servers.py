@@ -6,6 +6,7 @@ from pydantic import SecretStr
 
 from costof.errors import EXIT_USAGE, CostofError
 from costof.programs.access import Access, Password
+from costof.programs.mongod.target import REPLICA_SET
 from costof.services.open import TWO_URLS, offered_levels, open_service, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
@@ -22,7 +23,7 @@ URLS = {
     "mongod": "mongodb://user@db:27017/",
     "redis": "rediss://user@db:6380/?plain_port=6379",
     "http": "https://shop.example/",
-    "replication": "mongodb://user@db:27017/?replicaSet=rs0",
+    "replication": "mongodb://user@db:27017/?replicaSet=rs0&tls=true",
     "encryption": "mysql://user@db:3306/",
 }
 PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/shop"
@@ -69,6 +70,8 @@ def line(name: str) -> str:
 
 
 def _url(study: Study) -> str:
+    if any(level.target.get(REPLICA_SET) for level in study.factors[study.main_factor].levels.values()):
+        return URLS["replication"]
     return URLS.get(study.service.program or study.service.kind, URLS["http"])
 
 

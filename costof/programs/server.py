@@ -343,6 +343,11 @@ class TargetServer(ABC):
         """
         return None
 
+    @property
+    def url_promises(self) -> bool:
+        """Return whether the URL says that the server has what `may_lack` names. A dry run then believes it."""
+        return False
+
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return why this server does not support the target settings of an arm (measured variant); None if it does.
 
@@ -426,10 +431,11 @@ def lab_server(program: str | None) -> type[LabServer]:
     return server
 
 
-def target_server(program: str | None) -> type[TargetServer]:
+def target_server(program: str | None, study: str) -> type[TargetServer]:
+    """Return the class of a program's targets. Raises `LAB_ONLY_PROGRAM`, which names the study, if it has none."""
     server: type[TargetServer] | None = getattr(_module(program), "target_server", None)
     if server is None:
-        raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=program)
+        raise CostofError(ErrorText.LAB_ONLY_PROGRAM, study=study)
     return server
 
 

@@ -137,7 +137,7 @@ def _module(study: Study, module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name == f"{name}.{module}" and module == "target":
             if study.service.kind != COMMAND:
-                raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=study.name) from None
+                raise CostofError(ErrorText.LAB_ONLY_PROGRAM, study=study.name) from None
             raise CostofError(ErrorText.NO_TARGET, study=study.name) from None
         if error.name != name:
             raise

@@ -271,7 +271,8 @@ def test_example_rules_in_the_documentation_let_both_example_accounts_log_in(sho
         *re.findall(r"GRANT .* TO columns_only", page.replace("TO catalogue", "TO columns_only")),
     ):
         server._query(statement)
-    sample = page.split("```toml\n")[1].split("```")[0].replace('"catalogue"', '"columns_only"')
+    rules = page.partition("## Rules\n")[2].split("```toml\n")[1].split("```")[0]
+    sample = rules.replace('"catalogue"', '"columns_only"')
     with gateway_before(lab, server, "sample", sample.replace('"…"', f'"{password}"')) as sampled:
         approved = "SELECT id, name FROM people WHERE city = 'Kiel'"
         assert rows(sampled.decrypting("web", database="shop"), approved) == [(1, "Abercrombie")]

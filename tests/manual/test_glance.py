@@ -10,6 +10,7 @@ from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.models import Core
 from costof.statistics.estimate import Verdict
+from manual.answers import answer
 from manual.glance import cost, helps, lines, overview, server
 from tests.report.results import result_of
 
@@ -42,6 +43,12 @@ def test_study_page_without_mitigations_links_to_a_study_of_mitigations_on_the_s
     text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))
     assert f"({POOLING}.md) {escape(helps(pooling))}" in text
     assert "- **Published:** " in text
+
+
+def test_study_page_without_mitigations_says_how_to_measure_one() -> None:
+    study = "postgres-encryption-at-rest"
+    command = f"`costof run {study} --set storage=none,gocryptfs-aes-gcm,gocryptfs-xchacha20`"
+    assert f"To measure one, vary the storage: {command}." in answer(result_of(study), {})
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:

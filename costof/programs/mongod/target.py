@@ -136,6 +136,11 @@ class MongodbTarget(TargetServer):
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
         return "a replica set" if target_settings.get(REPLICA_SET) else None
 
+    @property
+    def url_promises(self) -> bool:
+        # With replicaSet in the URL, a run connects only to a replica set of that name.
+        return self.url.replica_set is not None
+
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
         """Return why this server does not answer for a write as an arm (a measured variant) requires; None if it does.
 

@@ -198,11 +198,14 @@ def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) ->
         parts.append(f"do not use {what} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
     for some, words in (
         (by_verdict[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
-        (by_verdict[Verdict.NO_COST], f"costs at most {margin} {{at}}"),
         (same, "makes no difference {at}, where its servers replicated in the same tree as the control's"),
     ):
         if some:
             parts.append(f"{label} {words.format(at=_at(some, unit))}")
+    if no_cost := by_verdict[Verdict.NO_COST]:
+        worse, at = "lower" if metric.better == "higher" else "raise", _at(no_cost, unit)
+        amounts = _amounts_listed(no_cost, unit)
+        parts.append(f"{label} does not {worse} '{metric.label}' by more than {margin} {at} (measured: {amounts})")
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
         at, amounts = _at(unresolved, unit), _amounts(metric, unresolved, unit)
         parts.append(f"the effect of {label} {at} is unresolved ({amounts})")
@@ -220,16 +223,18 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
-    """Return findings in words, such as "effect on 'operations a second': +38 % with 7 nodes and +44 % with 9 nodes".
+    """Return findings in words: "effect on 'operations a second': +38 % with 7 nodes and +44 % with 9 nodes"."""
+    return f"effect on '{metric.label}': {_amounts_listed(some, unit)}"
 
-    The size is left out if there is only one finding.
-    """
+
+def _amounts_listed(some: Sequence[Finding], unit: str) -> str:
+    """Return relative effects in words. The size is left out if there is only one finding."""
     parts = []
     for each in some:
         ratio = each.effect.ratio
         amount = fmt.relative(ratio) if ratio else fmt.absolute(each.effect.difference, each.effect.unit, signed=True)
         parts.append(f"{amount} with {each.size} {unit}" if len(some) > 1 else str(amount))
-    return f"effect on '{metric.label}': {fmt.listed(parts)}"
+    return fmt.listed(parts)
 
 
 SECTION = RecommendationsSection()

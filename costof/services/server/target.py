@@ -29,16 +29,19 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
     """Return the levels of the main factor (variants of the protection) that this target cannot offer, with reasons.
 
     The function connects to the target to find out. With `connect` false it does not connect, and returns all levels
-    that some targets cannot offer. Raises the errors of `TargetServer.reach`.
+    that some targets cannot offer, unless the URL says that this one can (`url_promises`). Raises the errors of
+    `TargetServer.reach`.
     """
     levels = {
         name: level.target
         for name, level in study.factors[study.main_factor].levels.items()
         if level.target and offers(level, access)
     }
-    server = target_server(study.service.program)(access, study.name, "", 0)
+    server = target_server(study.service.program, study.name)(access, study.name, "", 0)
     needs = {name: need for name, each in levels.items() if (need := server.may_lack(each)) is not None}
-    if not needs or not connect:
+    if not needs or (not connect and server.url_promises):
+        return {}
+    if not connect:
         return {name: f"this needs {need}, and a dry run does not look for one" for name, need in needs.items()}
     check_ca_file(server.ca_file)
     try:
@@ -50,7 +53,7 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """Return the plan's service. Raises `LAB_ONLY_PROGRAM`, `LAB_ONLY_LEVEL`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
-    server = target_server(plan.study.service.program)
+    server = target_server(plan.study.service.program, plan.study.name)
     factor = plan.study.main_factor
     levels = plan.study.factors[factor].levels
     measured = dict.fromkeys(arm.levels[factor] for arm in plan.arms)
@@ -83,4 +86,4 @@ def _most_operations(plan: Plan) -> int | None:
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    return target_server(study.service.program)(access, study.name, "", 0).shown_access()
+    return target_server(study.service.program, study.name)(access, study.name, "", 0).shown_access()

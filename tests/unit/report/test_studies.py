@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from costof.report.blocks import Paragraph, Table
 from costof.report.result import Result
 from costof.report.sections.breakdown import SECTION as BREAKDOWN
 from costof.report.sections.hello_retry import SECTION as HELLO_RETRY
+from costof.report.sections.recommendations import SECTION as RECOMMENDATIONS
 from costof.report.sections.sweep import SECTION as SWEEP
 from costof.report.sections.sync_tree import Tree, followers_of, initials, places, shape
 from costof.results.index import Index
@@ -399,6 +401,17 @@ def test_figures_that_the_servers_report_become_metrics() -> None:
     assert [item.facts for item in evidence if item.view == "server"] == [
         {"tree": "primary: secondary-1; secondary-1: hidden"}
     ]
+
+
+def test_recommendation_about_an_arm_without_a_cost_says_what_was_measured() -> None:
+    result = replicated()
+    effects = [effect.model_copy(update={"verdict": Verdict.NO_COST}) for effect in result.effects]
+    data = result.sections.recommendations
+    assert data is not None
+    index = Index(result.model_copy(update={"effects": effects}))
+    texts = sentence_texts(RECOMMENDATIONS.answer(index, data), "answer")
+    said = r"a chain does not lower 'operations a second' by more than 5 % at .+ nodes \(measured: [+−].+ %"
+    assert re.search(said, " ".join(texts))
 
 
 def test_report_on_a_users_replica_set_recommends_no_replication_tree() -> None:

@@ -15,7 +15,7 @@ from costof.programs.access import Access
 from costof.programs.nginx import MODULE, find_stream_module
 from costof.programs.server import LabServer, Place
 from costof.services.http.lab import Route, route_mismatch
-from costof.services.open import offered_levels, open_service, shown_urls
+from costof.services.open import lacking_levels, offered_levels, open_service, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, levels_not_offered, resolve
 from costof.study.schema import Study
@@ -86,7 +86,7 @@ def test_target_is_refused_for_a_program_without_support_for_targets(study: Stud
         lambda: shown_urls(study, Access("echo://h")),
         lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
     ):
-        with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
+        with pytest.raises(CostofError, match="echo-tls can be measured only in a lab, because it") as refused:
             open_target()
         assert refused.value.message is ErrorText.LAB_ONLY_PROGRAM
 
@@ -201,3 +201,11 @@ def test_evidence_of_tls_on_other_connections_than_the_arm_requires_is_reported_
     assert route_mismatch(route, "" if at_balancer else "TLSv1.3 X", to_origin) is not None
     for other in {"plain", "TLS", "nothing"} - {to_origin}:
         assert route_mismatch(route, at_balancer, other) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "left_out"), [("", {"majority", "w2", "majority-no-j"}), ("?replicaSet=rs0", set())]
+)
+def test_dry_run_believes_that_a_url_with_replica_set_has_one(options: str, left_out: set[str]) -> None:
+    access = Access(f"mongodb://somebody:secret@db.example/{options}")
+    assert lacking_levels(load_study("mongodb-durability"), access, connect=False).keys() == left_out
