@@ -58,7 +58,14 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
     )
     texts = [
         _verdict(result),
-        "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
+        "\n".join(
+            [
+                *glance.lines(result, results),
+                *glance.intervals(result),
+                *glance.memory(result),
+                own_servers.line(result.study),
+            ]
+        ),
         frame,
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
