@@ -62,7 +62,7 @@ def pages() -> None:
     COSTS.write_text(costs.page(of_studies(runs), study_names(), datetime.now(UTC).date()))
     here = {name: stored.result for name, stored in of_studies(runs).items()}
     PROCESSORS.write_text(processors.page(reports.results(reports.FORMER), here))
-    PUBLISHED.write_text(published.page(published_runs.stored()))
+    PUBLISHED.write_text(published.page(published_runs.stored(), here))
     reports.write_pages({name: stored.result for name, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
     YAML(typ="safe").dump(configuration(), SITE)

@@ -17,7 +17,8 @@ from costof.report.result import Result
 from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
-from manual import claims, glance, own_servers
+from costof.study.library import load_study
+from manual import claims, glance, own_servers, processors
 
 #: The file with a report's figures, picture and calculator, which the page shows in an iframe.
 EMBEDDED = "{run}-embedded.html"
@@ -46,22 +47,33 @@ def _verdict(result: Result) -> str:
     return "\n>\n".join(f"> **{escape(line)}**" for line in result.summary.lines)
 
 
-def answer(result: Result, results: Mapping[str, Result]) -> str:
-    """Return the answer in Markdown. `results` has all studies' results, for links to studies of the same server."""
+def answer(result: Result, results: Mapping[str, Result], former: Result | None) -> str:
+    """Return the answer in Markdown.
+
+    `results` has all studies' results, for links to studies of the same server. `former` is the study's run on another
+    processor, if there is one.
+    """
     parts = {part.name: part for part in document(result).parts}
     frame = FRAME.format(
         source=f"../reports/{EMBEDDED.format(run=result.run)}", title="Figures, picture and calculator"
     )
     texts = [
         _verdict(result),
-        "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
+        "\n".join(
+            [
+                *glance.lines(result, results),
+                *glance.intervals(result),
+                *glance.memory(result),
+                own_servers.line(result.study),
+            ]
+        ),
         frame,
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
     ]
     if published := [*claims.paragraphs(result)]:
         texts += [f"## {claims.TITLE}", *published]
-    texts += ["## Evidence", *_evidence(result), *_same_server(result, results)]
+    texts += ["## Evidence", *_evidence(result), processors.line(former, result), *_same_server(result, results)]
     texts.append(MORE.format(study=result.study))
     return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
 

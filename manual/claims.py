@@ -100,7 +100,10 @@ def paragraphs(result: Result) -> Iterator[str]:
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
     if result.study in PUBLICATIONS:
-        yield f"A run of the publication's own size: [five publications](../published.md#{result.study})."
+        yield (
+            "This run is smaller than the publication's. For a run of its size, or how to make one, see "
+            f"[five publications](../published.md#{result.study})."
+        )
     yield escape(result.published.cited)
     yield escape(our_setting(result))
     yield RULE

@@ -13,6 +13,7 @@ from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.sections.costs import cost_clause
+from costof.report.sections.memory import SECTION
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
@@ -74,6 +75,13 @@ def intervals(result: Result) -> Iterator[str]:
     if by_arm:
         arms = (f"{label}: {', '.join(texts)}" for label, texts in by_arm.items())
         yield f"- **With 95 % intervals:** {escape('; '.join(arms))}."
+
+
+def memory(result: Result) -> Iterator[str]:
+    """Yield, as an item of a list, what each arm adds to the servers' memory for a connection, if it was measured."""
+    data = result.sections.memory
+    if data is not None and (sentences := SECTION.answer(Index(result), data)):
+        yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
 
 
 def overview(results: Sequence[Result]) -> str:

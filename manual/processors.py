@@ -46,28 +46,50 @@ class Compared:
 
 def page(first: Mapping[str, Result], second: Mapping[str, Result]) -> str:
     """Return the page in Markdown, from the runs on each processor by study."""
-    pairs = [_compared(first[study], second[study]) for study in first if study in second]
-    pairs = [pair for pair in pairs if pair.changes and processor(pair.first) != processor(pair.second)]
+    pairs = [pair for study in first if study in second and (pair := _compared(first[study], second[study]))]
     if not pairs:
         return HEAD + NONE_KEPT
     texts = [HEAD, _summary(pairs), *(_section(pair) for pair in pairs)]
     return "\n".join(texts).replace(fmt.NBSP, " ")
 
 
+def line(first: Result | None, second: Result) -> str:
+    """Return the sentence of a study's page that links to the study's section; '' if this page has no such section."""
+    pair = _compared(first, second) if first is not None else None
+    if pair is None:
+        return ""
+    return f"Compared with a run on [another processor](../processors.md#{second.study}), {_counts(pair)}."
+
+
 def processor(result: Result) -> str:
     return str(result.environment.get("CPU", "an unknown processor"))
 
 
-def _compared(first: Result, second: Result) -> Compared:
+def _compared(first: Result, second: Result) -> Compared | None:
+    """Return the comparison of two runs; None if they are on the same processor or share no headline effect."""
+    if processor(first) == processor(second):
+        return None
     indexes = Index(first), Index(second)
     copies = {arm.name for arm in first.arms if arm.replicate}
-    changes = (change for change in compare_runs(first, second) if change.arm not in copies)
-    return Compared(first, second, indexes, [each for each in changes if indexes[0].metrics[each.metric].headline])
+    changes = [
+        change
+        for change in compare_runs(first, second)
+        if change.arm not in copies and indexes[0].metrics[change.metric].headline
+    ]
+    return Compared(first, second, indexes, changes) if changes else None
 
 
 def agrees(change: Change) -> bool | None:
     """Return whether the ratios agree; None if they cannot be compared, because an interval reaches 0."""
     return None if change.change is None else change.change.low <= 1 <= change.change.high
+
+
+def _counts(pair: Compared) -> str:
+    """Return text such as '4 of 5 headline effects agree, and 1 more cannot be compared'."""
+    found = [agrees(change) for change in pair.changes]
+    unknown = found.count(None)
+    text = f"{found.count(True)} of {fmt.plural(len(found) - unknown, 'headline effect')} agree"
+    return text + (f", and {unknown} more cannot be compared" if unknown else "")
 
 
 def _summary(pairs: list[Compared]) -> str:
@@ -120,7 +142,7 @@ def _times(effect: Effect) -> tuple[float, float]:
 
 def _name(pair: Compared, change: Change) -> str:
     index = pair.indexes[0]
-    return f"{index.metric_words(change.metric)} with {index.label_at(change.arm)}"
+    return f"{index.metric_in_view(change.metric)} with {index.label_at(change.arm)}"
 
 
 def _section(pair: Compared) -> str:
@@ -131,7 +153,8 @@ def _section(pair: Compared) -> str:
     ]
     return "\n\n".join(
         [
-            f"## [{escape(glance.title(study))}](studies/{study}.md)",
+            f"## {escape(glance.title(study))} {{#{study}}}",
+            f"**{_counts(pair)}** ([the study](studies/{study}.md)).",
             pipe_table(COLUMNS, ([*_cells(pair, change)] for change in pair.changes)),
             f"First: {facts[0]}. Second: {facts[1]}.\n",
         ]

@@ -1,7 +1,7 @@
 """The page about five publications: every published figure beside the figures of our own run.
 
 Our runs have the size of the published measurements. All figures come from the stored runs and from the studies' files.
-For a study without a stored run, the page has only the published figures.
+For a study without such a run, the page has the published figures and the verdict of the run on the study's own page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from manual.claims import Agreement, Claim, Direction
 from manual.published_runs import PROFILE, arguments
 
 STUDIES = claims.PUBLICATIONS
-NOT_YET = "not yet run"
+NOT_YET = "Not yet run at the published size"
 HEAD = f"""# Five publications beside our runs
 
 Five publications say what a protection costs. The profile `{PROFILE}` of a study repeats the publication's table in its
@@ -42,10 +42,11 @@ LEAST_SHOWN = 0.05
 FAR_MS = 1.0
 
 
-def page(results: Mapping[str, Result]) -> str:
-    """Return the page in Markdown. `results` are those of the stored runs, by study."""
-    texts = [HEAD, "## What stands\n", *(_stands(study, results.get(study)) for study in STUDIES)]
-    texts += [_section(study, results.get(study)) for study in STUDIES]
+def page(results: Mapping[str, Result], smaller: Mapping[str, Result]) -> str:
+    """Return the page in Markdown, from the runs of the published size and from the smaller ones, both by study."""
+    texts = [HEAD, "## What stands\n"]
+    for make in (_stands, _section):
+        texts += [make(study, results.get(study), smaller.get(study)) for study in STUDIES]
     return "\n".join(texts).replace(fmt.NBSP, " ")
 
 
@@ -91,12 +92,21 @@ class Statement:
         return f"{text}: published {_range(published)}, here {_range(ours)}{note}."
 
 
-def _stands(study: str, result: Result | None) -> str:
+def _stands(study: str, result: Result | None, smaller: Result | None) -> str:
     """Return, in Markdown, the publication's title and a line for each of its statements."""
     head = f"**[{escape(glance.title(study))}](#{study})**"
     if result is None:
-        return f"{head} {fmt.capital(NOT_YET)}.\n"
+        return f"{head} {_not_yet(smaller)}\n"
     return "\n".join([f"{head}\n", *(f"- {each.line}" for each in statements(result)), ""])
+
+
+def _not_yet(smaller: Result | None) -> str:
+    """Return, in Markdown, that there is no run of the published size, and what a smaller run says."""
+    if smaller is None:
+        return f"{NOT_YET}."
+    texts = [escape(glance.cost(smaller)), f"{agreement}." if (agreement := claims.summary(smaller)) else ""]
+    run = f"[smaller run](studies/{smaller.study}.md#{claims.ANCHOR})"
+    return f"{NOT_YET}; a {run} says: {' '.join(filter(None, texts))}"
 
 
 def statements(result: Result) -> list[Statement]:
@@ -140,12 +150,12 @@ def _range(ratios: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _section(study: str, result: Result | None) -> str:
+def _section(study: str, result: Result | None, smaller: Result | None) -> str:
     published = load_study(study).published
     assert published is not None
     texts = [f"## {escape(glance.title(study))} {{#{study}}}", escape(published.cited)]
     if result is None:
-        texts += [f"**{fmt.capital(NOT_YET)}.** The published figures:", _published_table(load_study(study))]
+        texts += [_not_yet(smaller), _published_table(load_study(study))]
     else:
         texts += [
             escape(claims.our_setting(result)),
@@ -197,10 +207,10 @@ def _not_compared(result: Result) -> Iterator[str]:
 
 def _published_table(study: Study) -> str:
     rows = (
-        [escape(_named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit)), NOT_YET]
+        [escape(_named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit))]
         for each in _figures(study)
     )
-    return pipe_table(("", "published", "here"), rows)
+    return pipe_table(("figure", "published"), rows)
 
 
 def _named(study: Study, figure: PublishedFigure) -> str:

@@ -143,7 +143,8 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
             return start + _printed(name, results[name]) + end
         if not KEPT[name].is_of_study:
             return start + answer_beyond_study(results[name]) + end
-        return start + answer(results[name], of_studies(results)) + end
+        former = stored_runs(FORMER, f"{name}.tar.xz").get(name)
+        return start + answer(results[name], of_studies(results), former.result if former is not None else None) + end
 
     return QUOTED.sub(quote, text)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from costof.format import capital
+from costof.format import NBSP, capital
 from costof.report import build_result
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.results.memory import ArmMemory, ConnectionMemory
 from costof.results.models import Core
-from costof.statistics.estimate import Verdict
+from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
-from manual.glance import cost, helps, lines, overview, server
-from tests.report.results import result_of
+from manual.glance import cost, helps, lines, memory, overview, server
+from tests.report.results import result_of, with_sections
 
 TLS, POOLING = "postgres-tls", "postgres-pooling"
 
@@ -55,3 +56,13 @@ def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) ->
     result = result_of(TLS)
     for each in (result, pooling):
         assert f"(studies/{each.study}.md)** {cost(each)}".replace("\xa0", " ") in overview([result, pooling])
+
+
+def test_study_page_says_how_much_memory_the_protection_adds_to_each_connection_if_it_was_measured() -> None:
+    added = Estimate(value=205_000, low=201_000, high=209_000, rounds=10)
+    growth = ArmMemory(arm="tls", connections=1000, growth=[], bytes_by_role={}, bytes=None, added=added, missing=None)
+    data = ConnectionMemory(planned=1000, methods=[], steps=11, fresh=True, lead_in=1, arms=[growth])
+    (text,) = memory(with_sections(result_of(TLS), memory=data))
+    assert text.startswith("- **Memory of an idle connection:** TLS 1.3 ")
+    assert "adds 205 kB [201, 209] to the servers' memory for each connection" in text.replace(NBSP, " ")
+    assert [*memory(result_of(TLS))] == []

@@ -10,7 +10,7 @@ import pytest
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.models import Effect
-from manual.processors import NONE_KEPT, page
+from manual.processors import NONE_KEPT, line, page
 from manual.reports import RUNS, keep_if_of_another_processor, stored_runs
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of
@@ -54,6 +54,24 @@ def test_effect_whose_ratio_doubles_on_another_processor_does_not_agree(first: R
 
 def test_runs_on_the_same_processor_are_not_compared(first: Result) -> None:
     assert page({STUDY: first}, {STUDY: first}).endswith(NONE_KEPT)
+    assert line(first, first) == line(None, first) == ""
+
+
+def test_study_page_links_to_its_section_with_the_number_of_effects_that_agree(first: Result) -> None:
+    changed = [with_twice_the_ratio(each) if each.arm == "tls" else each for each in first.effects]
+    second = on(first, SECOND).model_copy(update={"effects": changed})
+    text, link = page({STUDY: first}, {STUDY: second}), line(first, second)
+    assert f" {{#{STUDY}}}\n" in text
+    assert f"(../processors.md#{STUDY})" in link
+    (counts,) = re.findall(r"\d+ of \d+ headline effects agree", link)
+    assert f"**{counts}** ([the study](studies/{STUDY}.md))" in text
+
+
+def test_each_compared_effect_has_a_label_of_its_own_that_names_the_view(first: Result) -> None:
+    text = page({STUDY: first}, {STUDY: on(first, SECOND)})
+    labels = [row.split(" | ")[0] for row in text.splitlines() if " | yes | " in row]
+    assert len({*labels}) == len(labels)
+    assert all(" on the wire with " in each or " in the application with " in each for each in labels)
 
 
 def test_stored_run_is_kept_if_its_study_is_measured_on_another_processor(tmp_path: Path) -> None:

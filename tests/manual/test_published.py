@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from costof.format import NBSP
+from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.study.library import load_study
 from manual import published_runs
-from manual.claims import Agreement, claims_by_figure
-from manual.published import NOT_YET, STUDIES, Statement, page, ratio_of_ratios, statements
+from manual.claims import ANCHOR, TITLE, Agreement, claims_by_figure, summary
+from manual.glance import cost
+from manual.published import COLUMNS, NOT_YET, STUDIES, Statement, page, ratio_of_ratios, statements
 from manual.published_runs import STORED, arguments, keep, stored
-from manual.reports import RUNS
+from manual.reports import DOCS, RUNS
 from tests.fake_run import fake_run
 from tests.manual.test_claims import judged
 from tests.support.small_plans import plan_of
@@ -33,10 +36,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def test_page_shows_each_published_figure_beside_the_figure_of_a_real_run(real: Result) -> None:
-    text = page({STUDY: real})
+    text = page({STUDY: real}, {})
     compared = [each for found in claims_by_figure(real) for each in found]
     assert compared
-    rows = [line for line in text.splitlines() if line.startswith("|") and "a second" in line and NOT_YET not in line]
+    rows = [line for line in text.splitlines() if line.count("|") > len(COLUMNS) and "a second" in line]
     assert len(rows) == len(compared)
     for row, claim in zip(rows, compared, strict=True):
         assert claim.effect.ratio is not None
@@ -46,11 +49,19 @@ def test_page_shows_each_published_figure_beside_the_figure_of_a_real_run(real: 
     assert f"nothing to compare with {18 - len(compared)} published figures" in text
     assert re.search(r"round trips instead of \d", text)
     assert "CPU time of an operation" in text
-    assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
+    assert text.count(f"{NOT_YET}.") == 2 * (len(STUDIES) - 1)
+
+
+def test_page_shows_the_verdict_of_a_smaller_run_if_a_study_was_not_run_at_the_published_size(real: Result) -> None:
+    text = page({}, {STUDY: real})
+    verdict = escape(cost(real)).replace(NBSP, " ")
+    found = f"{NOT_YET}; a [smaller run](studies/{STUDY}.md#{ANCHOR}) says: {verdict} {summary(real)}."
+    assert text.count(found) == len(["what stands", "section"])
+    assert f"## {TITLE}\n" in (DOCS / "studies" / f"{STUDY}.md").read_text()
 
 
 def test_page_of_published_figures_without_runs_of_costof_has_only_published_numbers() -> None:
-    text = page({})
+    text = page({}, {})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
     shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
     assert shown - known == set()
