@@ -17,7 +17,6 @@ from costof.report.result import Result
 from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
-from costof.study.library import load_study
 from manual import claims, glance, own_servers, processors
 
 #: The file with a report's figures, picture and calculator, which the page shows in an iframe.
