@@ -103,7 +103,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
 @answer_form_options
 @json_lines_option
-@click.option("--seed", type=int, help="Seed for the random order of measurements.")
+@click.option("--seed", type=int, help="Seed of the order of measurements and of the keys; the same seed repeats them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 def run(

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from costof.cli.main import cli
+from manual.reports import DOCS
 from tests.fake_run import Truth, fake_run
 from tests.manual.command_lines import Line, lines
 from tests.support.small_plans import plan_of
@@ -111,6 +112,20 @@ def test_documented_command_line_without_special_requirements_succeeds(
     monkeypatch.chdir(folder)
     ended = CliRunner().invoke(cli, arguments_of(line))
     assert ended.exit_code in {0, 3}, ended.exception
+
+
+def test_study_file_for_ones_own_load_generator_in_the_docs_can_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "own-questions.md").read_text()
+    (file,) = re.findall(r"^```toml\n(title = .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    Path("mine.toml").write_text(file)
+    runs = [line for line in COSTOF_LINES if "own-questions" in line.page and "./mine.toml" in line.words]
+    for line in runs:
+        ended = CliRunner().invoke(cli, arguments_of(line))
+        assert ended.exit_code == 0, (str(line), ended.exception)
+    assert runs
 
 
 def test_commands_and_programs_with_special_requirements_all_appear_in_the_docs() -> None:
