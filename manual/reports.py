@@ -129,7 +129,9 @@ def write_pages(results: dict[str, Result], folder: Path) -> None:
 
 
 def pages_that_quote() -> list[Path]:
-    return [path for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if QUOTED.search(path.read_text())]
+    """Return the pages with answers of stored runs. The site's first page is left out: it is made from the README."""
+    pages = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    return [path for path in pages if path != DOCS / "index.md" and QUOTED.search(path.read_text())]
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:

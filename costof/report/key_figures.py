@@ -172,7 +172,7 @@ def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
     Figures that the same rounds dominate share a sentence. For example: 'For a new connection, round 3 was far slower
-    than the others ('TLS': 151 ms; the others: 14 to 20 ms). Round 3 alone raises the mean difference of a new
+    than the others ('TLS': 151 ms; the others: 14 to 20 ms). Round 3 alone changes the mean effect on a new
     connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
@@ -213,7 +213,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
         names = [f"{each.ends(without)}{f' for {each.words}' if len(group) > 1 else ''}" for each, without in hidden]
         intervals = "interval" if len(hidden) == 1 else "intervals"
         without = f"Without {rounds_in_words(uneven, unit)}"
-        of = f" of the mean difference of {hidden[0][0].words}" if len(group) == 1 else ""
+        of = f" of the mean effect on {hidden[0][0].words}" if len(group) == 1 else ""
         text += f" {without}, the 95 % {intervals}{of} {'is' if len(hidden) == 1 else 'are'} {fmt.listed(names)}."
     return text
 
@@ -230,12 +230,12 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return in words how uneven rounds move figures: 'raises the mean difference of a query from +1 ms to +2 ms'."""
+    """Return in words how uneven rounds move figures: 'changes the mean effect on a query from +1 ms to +2 ms'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
         if abs(after - before) > LEAST_MOVE * abs(before) or not (uneven.quotient_without and figure.without):
-            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean difference of"
+            what = f"change{'s' if one else ''} the mean effect on"
             texts = _signed(figure, uneven.without), figure.added
         else:
             what = f"change{'s' if one else ''} the ratio of the means of"

@@ -119,7 +119,7 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
     """Return a sentence without capital and full stop about each arm; arms with the same effects share a sentence.
 
     Arms share the last sentence if they are unresolved in the same quantity: 'an audit of writes and an audit of all
-    statements change 'point select' by at most 0.06 ms (unresolved)'.
+    statements may change 'point select' by up to 0.06 ms (unresolved)'.
     """
     most = MOST_OF_TWO if with_intervals and len(groups) == 2 else 1
     first = {label: group[0] for label, group in groups.items()}
@@ -140,7 +140,7 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
     if unresolved:
         widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
         change = fmt.at_most(widest.difference, widest.shown_unit)
-        texts.append(f"{fmt.listed([*unresolved])} change {widest.object_words} by at most {change} (unresolved)")
+        texts.append(f"{fmt.listed([*unresolved])} may change {widest.object_words} by up to {change} (unresolved)")
     return texts
 
 
@@ -179,7 +179,7 @@ def _clause(figure: KeyFigure, *, with_interval: bool) -> tuple[str, str]:
         return f"does not {worse}", f"{figure.object_words} by more than {fmt.share(figure.margin)}"
     if figure.verdict is Verdict.UNRESOLVED:
         most = fmt.at_most(figure.difference, figure.shown_unit)
-        return "changes", f"{figure.object_words} by at most {most} (unresolved)"
+        return "may change", f"{figure.object_words} by up to {most} (unresolved)"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     if figure.unit == CORES:
         change = f"{fmt.absolute(size).value} {'fewer' if saves else 'more'}"

@@ -112,7 +112,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_no_costs()
 
 def test_error_of_an_arm_is_reported_with_its_distance_and_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls@us-eu"
-    label = "TLS (modern suite, rsa-2048) at us-eu"
+    label = "TLS (modern suite, rsa-2048) between the US and Europe"
     partly = " ".join(printed(with_error(transport(), arm, reason)).split())
     assert f"{label} was only partly measured: {reason}" in partly
     nothing = without_figures(transport(), arm, reason)

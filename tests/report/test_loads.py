@@ -115,7 +115,7 @@ def test_verdict_on_the_additional_cores_of_a_server_equals_the_verdict_on_its_c
     changed = result.model_copy(update={"effects": effects})
     (cores,) = (each for each in SECTION.key_figures(Index(changed), result.sections.load) if each.name == CORES)
     assert cores.verdict is Verdict.UNRESOLVED
-    assert "changes the cores of the server by at most 0.38 (unresolved)" in verdict_sentence([cores])
+    assert "may change the cores of the server by up to 0.38 (unresolved)" in verdict_sentence([cores])
 
 
 @cache

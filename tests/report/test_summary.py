@@ -144,8 +144,8 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
         "For a new connection, round 3 was far slower than the others (60 ms; the others: 1.4 to 1.6 ms). Round 3 "
-        "alone raises the mean difference of a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
-        "interval of the mean difference of a new connection is 1.24 to 1.33 ms."
+        "alone changes the mean effect on a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % interval "
+        "of the mean effect on a new connection is 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -204,8 +204,8 @@ def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
     ]
     brief = summary(index, arms)
     assert spaced(brief.verdict) == (
-        "All lowers 'reads a second' by 10.0 % (95 % interval 9.0 to 11.0). Silent and writes change 'reads a second' "
-        "by at most 30 /s (unresolved)."
+        "All lowers 'reads a second' by 10.0 % (95 % interval 9.0 to 11.0). Silent and writes may change 'reads a "
+        "second' by up to 30 /s (unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
         "limited: after 10 rounds, the effects on 'reads a second' (with silent and writes) and a read (with "

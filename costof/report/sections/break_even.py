@@ -195,8 +195,10 @@ def _from(point: Point) -> str:
 
 
 def _interval(low: float, high: float | None) -> str:
-    """Return an interval in brackets; '(95 % interval: 48 or more)' if it has no upper end."""
-    return f"[{whole(low)}, {whole(high)}]" if high is not None else f"(95{fmt.NBSP}% interval: {whole(low)} or more)"
+    """Return an interval in brackets; '(95 % interval from 48, with no upper end)'."""
+    if high is not None:
+        return f"[{whole(low)}, {whole(high)}]"
+    return f"(95{fmt.NBSP}% interval from {whole(low)}, with no upper end)"
 
 
 def _below(saves: SavingsLimit) -> str:

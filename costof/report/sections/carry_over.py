@@ -11,13 +11,16 @@ from costof.results.index import Index
 from costof.results.models import CarryOver, Sentence
 from costof.study.commands import COMMAND
 
-ORDER = "The order of measurements matters: '{metric}' is {change} after {other} than after {same}. {balanced}"
+ORDER = (
+    "The order of measurements matters: '{metric}' is {change} if {other} was measured just before than if {same} was. "
+    "{balanced}"
+)
 BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
 WARM_UP = ". Use --warmup-each 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "The order matters if slices measured after another {arm} differ from slices measured after the same {arm}. These "
-    "slices are compared by least squares, with an effect for each round and each {arm} (Jones & Kenward 2014, "
-    "chapter 5), at an error rate of 1 % over all headline metrics."
+    "The order matters if slices measured after another {arm} differ from slices measured after the same {arm}. A "
+    "regression by least squares estimates this difference, apart from the differences between rounds and between "
+    "{arm}s (Jones & Kenward 2014, chapter 5). Its error rate is 1 % over all headline metrics."
 )
 
 

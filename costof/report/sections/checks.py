@@ -96,7 +96,7 @@ def _quiet(run: Run) -> Check:
             else f"the hypervisor took {fmt.percent(steal)} of the CPU time",
         )
     if disturbed is not None:
-        return Check(passed=True, label=f"{QUIET}, but {disturbed[0]}", detail=disturbed[1])
+        return Check(passed=True, label=f"{QUIET}, except that {disturbed[0]}", detail=disturbed[1])
     return Check(passed=True, label=QUIET)
 
 

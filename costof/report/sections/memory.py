@@ -86,7 +86,7 @@ def _sentence(arm: Arm, memory: ArmMemory) -> str | None:
         return None
     what = f"the servers' memory for each connection{arm.at}"
     if added.low <= 0 <= added.high:
-        return f"{fmt.capital(arm.label)} changes {what} by at most {size_text(max(-added.low, added.high))}."
+        return f"{fmt.capital(arm.label)} may change {what} by up to {size_text(max(-added.low, added.high))}."
     more = added.value > 0
     size = added if more else added.through(lambda value: -value)
     all_clients = size_text(size.value * CLIENTS)

@@ -74,7 +74,7 @@ def _method(index: Index) -> list[str]:
     if core.resolved_early and core.budget_seconds:
         lines.append(
             f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every headline effect had "
-            "a verdict (a cost, a saving, no difference or no cost above its margin). A run with --precision measures "
+            "a verdict (costs, saves, no difference, or no cost). A run with --precision measures "
             "longer, until its intervals are narrow enough."
         )
     elif core.target_precision is not None:

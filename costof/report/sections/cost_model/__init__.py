@@ -191,7 +191,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
             if alike
             else f"{connection}{far}. {label} {operation}{far}"
         )
-        times = f"{both if connects else f'{operation}{far}'}{_on_disk(model)}"
+        times = f"{both if connects else f'{operation}{far}'}{_on_disk(model, each)}"
         cores = f"{each.label} {_cores_change(costs.cores)} (calculated)"
         yield f"{label} {times}. At {service}, {cores}."
 
@@ -202,8 +202,10 @@ def _away(model: CostModel, load: Load) -> str:
     return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
 
 
-def _on_disk(model: CostModel) -> str:
-    return f", on a disk whose flush takes {fmt.absolute(model.flush_ms, 'ms').value}" if model.flush_ms else ""
+def _on_disk(model: CostModel, extra: Extras) -> str:
+    """Return the time of a flush in words if the protection adds flushes; '' otherwise."""
+    flushes = model.flush_ms if extra.operation.flushes else None
+    return f", on a disk whose flush takes {fmt.absolute(flushes, 'ms').value}" if flushes else ""
 
 
 def flush_sources(index: Index, model: CostModel) -> list[str]:
@@ -346,7 +348,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
     """
     ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
-        return f"changes the time of {operation} by at most {fmt.at_most(ms, 'ms')}"
+        return f"may change the time of {operation} by up to {fmt.at_most(ms, 'ms')}"
     ratio = measured.printed_ratio if measured is not None else None
     share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
@@ -356,7 +358,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
 def _cores_change(cores: Estimate) -> str:
     """Return a clause about additional cores, such as 'needs 0.12 [0.11, 0.13] more CPU cores'."""
     if cores.low <= 0 <= cores.high:
-        return f"changes the used CPU time by at most {fmt.at_most(cores, 'cores')}"
+        return f"may change the used CPU time by up to {fmt.at_most(cores, 'cores')}"
     return f"needs {fmt.absolute(_size(cores))} {'more' if cores.value > 0 else 'fewer'} CPU cores"
 
 

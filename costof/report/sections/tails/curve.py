@@ -211,8 +211,8 @@ def _sentence(index: Index, curve: Curve) -> str:
         rest = len(points) - len(sure)
         others = "Another percentile is" if rest == 1 else f"The other {rest} percentiles are"
         return (
-            f"{subject} {about} {what} at {len(sure)} of the {len(points)} examined percentiles ({first} to {last}). "
-            f"{others} too uncertain to tell a {effect} of {amount} from none."
+            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles examined between {first} and "
+            f"{last}. {others} too uncertain to tell a {effect} of {amount} from none."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
