@@ -45,7 +45,11 @@ def test_arms_are_grouped_with_the_control_at_the_same_distance() -> None:
         assert context.control is not None
         assert {arm.control_arm for arm in context.arms} == {context.control.name}
     unknown = result.model_copy(update={"distances": {}})
-    assert [context.title for context in Index(unknown).contexts] == ["on the LAN", "across the US", "between the US and Europe"]
+    assert [context.title for context in Index(unknown).contexts] == [
+        "on the LAN",
+        "across the US",
+        "between the US and Europe",
+    ]
 
 
 def test_each_protection_has_its_own_colour_at_all_distances() -> None:
