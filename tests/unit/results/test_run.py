@@ -176,7 +176,8 @@ def test_report_of_a_quiet_machine_says_how_many_rounds_were_disturbed(
         if 0 < record.round < (rounds or QUIET_ROUNDS):
             ledger.append(record)
     (check,) = (each for each in analyse(ledger).sections.checks if each.label.startswith("machine quiet"))
-    disturbed = f", except that 1 round was {words}: other programs or the hypervisor used 51 % of the machine's CPU time"
+    others = "other programs or the hypervisor used 51 % of the machine's CPU time"
+    disturbed = f", except that 1 round was {words}: {others}"
     assert check.words.replace("\N{NO-BREAK SPACE}", " ") == f"✓ machine quiet{disturbed if words else ''}"
 
 
