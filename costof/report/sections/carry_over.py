@@ -18,9 +18,9 @@ ORDER = (
 BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
 WARM_UP = ". Use --warmup-each 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "The order matters if slices measured after another {arm} differ from slices measured after the same {arm}. A "
-    "regression by least squares estimates this difference, apart from the differences between rounds and between "
-    "{arm}s (Jones & Kenward 2014, chapter 5). Its error rate is 1 % over all headline metrics."
+    "The order matters if the figure of a slice depends on which {arm} was measured just before: another {arm} or the "
+    "same one. A regression by least squares estimates this difference, apart from the differences between rounds and "
+    "between {arm}s (Jones & Kenward 2014, chapter 5). Its error rate is 1 % over all headline metrics."
 )
 
 

@@ -30,12 +30,13 @@ SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
     "In each round, a slice (measured window) of the arm is compared with one of the control and one of the control's "
-    "copy. For each slice, the median time of an operation is divided by the median over the arm's slices. A slice is "
-    "outlying if this quotient is worse than the mean quotient of the round's other two slices by more than two robust "
-    "standard deviations and by more than 10 %. A randomization test decides whether the arm's slices are outlying "
-    "more often and farther than those of the control and its copy. An operation is slow if its time "
-    "exceeds the median of its slice by more than half of this median, and by more than half of the control's median. "
-    "A t-test over {unit}s compares the arm's share of slow operations with the shares of the control and its copy."
+    "copy. For each slice, the median time of its operations is divided by the median of these medians over all slices"
+    " of the same arm. A slice is outlying if this quotient is worse than the mean quotient of the round's other two "
+    "slices by more than two robust standard deviations and by more than 10 %. A randomization test decides whether "
+    "the arm's slices are outlying more often and farther than those of the control and its copy. An operation is slow"
+    " if it takes more than 1.5 times the median of its slice, and if it exceeds this median by more than half of the "
+    "control's median. A t-test over {unit}s compares the arm's share of slow operations with the shares of the "
+    "control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2

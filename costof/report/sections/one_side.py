@@ -11,7 +11,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.format import Text
-from costof.messages.answers import mean_count
+from costof.messages.answers import PHASES, mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
@@ -23,17 +23,6 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.statistics.tails import operations_needed
 
-#: Phases of a new connection and their labels, in the order they happen.
-PHASES = {
-    "resolve": "name resolution",
-    "tcp": "TCP handshake",
-    "greeting": "the server's greeting",
-    "tls_request": "asking for TLS",
-    "tls": "TLS handshake",
-    "hello": "hello",
-    "auth": "log-in",
-    "first_operation": "first query",
-}
 TLS = ("tls_request", "tls")
 NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Round trips and bytes are counts."
 
