@@ -31,17 +31,6 @@ MOST_FAILED = 0.05
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: The reported name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: Phases of a new connection, as the engine names them, and their labels, in the order they happen.
-PHASES = {
-    "resolve": "name resolution",
-    "tcp": "TCP handshake",
-    "greeting": "the server's greeting",
-    "tls_request": "asking for TLS",
-    "tls": "TLS handshake",
-    "hello": "hello",
-    "auth": "log-in",
-    "first_operation": "first query",
-}
 #: Some measured commands, such as load generators, print how many operations they performed, and how many failed. For
 #: them, `SliceAnswer.counts` has the number of operations under the key `REPORTED`, and the failed operations have the
 #: error class `REPORTED_FAILURE`.

@@ -22,6 +22,17 @@ If they change a mean difference by more than this share, the summary has the di
 Otherwise, it has the ratio of the means (arm to control) with and without them.
 """
 MOST_TILES = 4
+#: Phases of a new connection, as the engine names them, and their labels, in the order they happen.
+PHASES = {
+    "resolve": "name resolution",
+    "tcp": "TCP handshake",
+    "greeting": "the server's greeting",
+    "tls_request": "asking for TLS",
+    "tls": "TLS handshake",
+    "hello": "hello",
+    "auth": "log-in",
+    "first_operation": "first query",
+}
 
 
 class KeyFigure(Model):

@@ -11,9 +11,10 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.format import Text
-from costof.messages.answers import PHASES, mean_count
+from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
+from costof.report.key_figures import PHASES
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.ledger import SliceRecord

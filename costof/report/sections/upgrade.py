@@ -15,10 +15,9 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.format import Text
-from costof.messages.answers import PHASES
 from costof.model import Model
 from costof.report.blocks import Block, Paragraph, Part, Table
-from costof.report.key_figures import KeyFigure
+from costof.report.key_figures import PHASES, KeyFigure
 from costof.report.sections import Section, sentences
 from costof.report.verdict_sentence import verdict_sentence
 from costof.results.index import VIEWS, Index, Lead
