@@ -108,13 +108,16 @@ def interval(low: float, high: float, decimals: int) -> str:
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
+OPEN_INTERVAL = f"(95{NBSP}% interval from {{}}, with no upper end)"
+"""The text of an interval without an upper end; '{}' stands for its lower end."""
 INTERVAL = re.compile(
-    rf" (?:\[(?:one round|[{MINUS}+]?[\d,.]+, [{MINUS}+]?[\d,.]+)\]|\(95{NBSP}% interval: [\d,.]+ or more\))"
+    rf" (?:\[(?:one round|[{MINUS}+]?[\d,.]+, [{MINUS}+]?[\d,.]+)\]|"
+    rf"{re.escape(OPEN_INTERVAL).replace(re.escape('{}'), '[0-9,.]+')})"
 )
 
 
 def without_intervals(text: str) -> str:
-    """Return a sentence without the intervals that `interval` wrote into it."""
+    """Return a sentence without intervals such as '[13.8, 14.7]' and those with the text of `OPEN_INTERVAL`."""
     return INTERVAL.sub("", text)
 
 
@@ -247,8 +250,8 @@ def in_quotes(label: str) -> str:
 
 
 def with_article(label: str) -> str:
-    """Return the label with its article: 'a query', 'an operation'."""
-    return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
+    """Return the label with its article: 'a query', 'an operation'. A label may begin with its article."""
+    return label if label.startswith(("a ", "an ")) else f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
 
 
 def plural(quantity: int, word: str) -> str:

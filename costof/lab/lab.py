@@ -33,7 +33,7 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """Base class for resources, such as a topology or a service: context managers that consist of others.
+    """Base class for resources, such as a topology or a service: a context manager that enters others.
 
     `_open` enters these context managers. They exit in reverse order, at the end or if `_open` fails.
     """

@@ -250,7 +250,7 @@ class HostsProcess(Instrument):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # Interrupt the process: it may be waiting for answers of hosts that nobody needs.
+            # Interrupt the process: it may be waiting for answers of hosts that are not needed.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 

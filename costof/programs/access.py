@@ -125,7 +125,7 @@ class UrlForm:
 
     `tls_options` has the options that turn TLS on or off, their accepted values, and whether each value turns TLS on:
     {"sslmode": {"disable": False, "verify-full": True}}. Some values let a client silently fall back to plaintext. Such
-    values are left out of the table and refused, because nobody could tell whether TLS was measured. If TLS is on,
+    values are left out of the table and refused, because it would be unclear whether TLS was measured. If TLS is on,
     certificate and host name are always verified.
 
     `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in

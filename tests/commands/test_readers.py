@@ -276,7 +276,7 @@ def test_k6_summary_is_read_without_averages_and_k6_event_stream_is_refused() ->
 def test_mean_that_memtier_rounds_to_whole_ms_is_computed_from_all_commands() -> None:
     assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
     assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
-    # Of two commands with one name, a JSON parser keeps only the last, so the rates do not add up to the total.
+    # If two commands have one name, a JSON parser keeps only the last, so the rates do not add up to the total.
     alike = changed("memtier-commands.json", lambda document: document["ALL STATS"]["Sets"].update({"Ops/sec": 10}))
     assert "latency_ms" not in alike.figures
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}

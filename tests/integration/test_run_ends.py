@@ -122,7 +122,7 @@ def test_failure_of_a_tunnel_affects_only_the_arm_that_uses_it(tmp_path: Path, t
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    # Of only four rounds, none is discarded as an outlier, even on a busy machine.
+    # A run of only four rounds discards none as an outlier, even on a busy machine.
     assert result.rounds == 4
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
     assert rounds["plain"] == rounds["tls"] == 4, "the other arms were still measured"

@@ -274,7 +274,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
         isolation: set[tuple[Any, ...]] = set()
 
         def shows_a_wait() -> bool:
-            # MariaDB refreshes the content of innodb_trx only if nobody has read it for 0.1 s.
+            # MariaDB refreshes the content of innodb_trx only if no query has read it for 0.1 s.
             time.sleep(0.2)
             isolation.update(
                 server._query(

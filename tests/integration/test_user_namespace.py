@@ -169,7 +169,7 @@ def doctor(user: list[str]) -> list[str]:
 
 
 def refused(user: list[str]) -> str:
-    """As this user, start a run with arms at a distance, which must fail and leave no folder. Return its error."""
+    """Start a run with arms at a distance as this user. It must fail and leave no folder. Return its error."""
     with folder_of_ordinary_user() as folder:
         far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -112,3 +112,8 @@ def test_ratio_to_a_control_of_0_is_shown_as_a_dash() -> None:
 def test_label_is_quoted_unless_it_is_a_short_noun_phrase() -> None:
     labels = ("native", "a bird", "a bird and a fish")
     assert [*map(fmt.in_quotes, labels)] == ["'native'", "a bird", "'a bird and a fish'"]
+
+
+def test_sentence_without_intervals_has_none_with_or_without_an_upper_end() -> None:
+    text = f"TLS adds 5 ms [4.9, 5.1], or less than 5 % with 52 queries or more {fmt.OPEN_INTERVAL.format('1,048')}."
+    assert fmt.without_intervals(text) == "TLS adds 5 ms, or less than 5 % with 52 queries or more."

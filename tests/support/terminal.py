@@ -39,7 +39,7 @@ class Terminal:
         return self.screen()
 
     def resize(self, width: int, height: int) -> None:
-        """Resize the window, and wait until tmux has told the program in it the new size."""
+        """Resize the window, and wait until tmux has sent the new size to the program in it."""
         self.run("resize-window", "-t", "it", "-x", str(width), "-y", str(height))
         device = self.run("display-message", "-p", "-t", "it", "#{pane_tty}").strip()
         with open(device) as tty:  # noqa: PTH123  # a device

@@ -294,8 +294,8 @@ class PostgresServer(LabServer):
         password_file = self.folder / "password"
         self.os_user.write(password_file, self._admin_password.get_secret_value().encode())
         options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
-        # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs the
-        # data after the run.
+        # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk, because
+        # nothing needs the data after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self.data}", *self.initdb_options()]
         self.place.lab.run(f"{self.name}-initdb", [*self.os_user.prefix, str(initdb), *options])
         password_file.unlink()

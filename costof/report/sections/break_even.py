@@ -198,7 +198,7 @@ def _interval(low: float, high: float | None) -> str:
     """Return an interval in brackets; '(95 % interval from 48, with no upper end)'."""
     if high is not None:
         return f"[{whole(low)}, {whole(high)}]"
-    return f"(95{fmt.NBSP}% interval from {whole(low)}, with no upper end)"
+    return fmt.OPEN_INTERVAL.format(whole(low))
 
 
 def _below(saves: SavingsLimit) -> str:

@@ -162,8 +162,7 @@ def words(index: Index, model: CostModel) -> dict[str, str]:
     """Return a new connection and an operation in words, such as 'a query' if the metric is 'query, 1 connection'."""
     metric = next((cost.metric for cost in model.operations if cost.operation == OPERATION), "")
     label = re.split(r",| on | over ", index.metric_label(metric))[0] if metric in index.metrics else "an operation"
-    article = "" if label.startswith(("a ", "an ")) else "an " if label[:1].lower() in "aeio" else "a "
-    return {CONNECTION: "a new connection", OPERATION: f"{article}{label}"}
+    return {CONNECTION: "a new connection", OPERATION: fmt.with_article(label)}
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
