@@ -95,6 +95,8 @@ def _counts(pair: Compared) -> str:
 def _summary(pairs: list[Compared]) -> str:
     found = [agrees(change) for pair in pairs for change in pair.changes]
     compared, same = len(found) - found.count(None), found.count(True)
+    if not compared:
+        return "No headline effect can be compared, because in one of the two runs its interval reaches 0.\n"
     goal = "reached" if same >= GOAL * compared else "not reached"
     lines = [
         f"**{same} of {fmt.plural(compared, 'headline effect')} agree** ({same / compared:.0%}). The goal, "

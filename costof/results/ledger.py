@@ -22,7 +22,7 @@ from costof.files import write_whole
 from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import HostPart, Ready, SliceAnswer
-from costof.model import Model
+from costof.model import Model, first_error
 from costof.results.metrics import SliceKey
 from costof.results.older_ledgers import update_plan, update_record
 from costof.statistics.verdicts import ERROR_RATE
@@ -292,7 +292,8 @@ class Ledger:
             update_plan(content)
             return Plan.model_validate(content)
         except (OSError, ValueError) as error:
-            detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
+            reason = first_error(error) if isinstance(error, ValidationError) else error
+            detail = f"{PLAN} cannot be read: {reason}"
             raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
     def append(self, record: AnyRecord) -> None:
@@ -332,7 +333,7 @@ class Ledger:
             try:
                 record = _parse(line)
             except ValidationError as error:
-                detail = f"{SLICES} has a line that cannot be read: {' '.join(str(error).split())[:200]}"
+                detail = f"{SLICES} has a line that cannot be read: {first_error(error)}"
                 raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
             if record is not None:
                 yield record

@@ -341,7 +341,7 @@ def read_run(ledger: Ledger) -> Run:
             case LostRecord(host=str() as host):
                 run.lost_hosts.append(record)
                 run.slices = [each for each in run.slices if each.round != record.round]
-                run.loss_reason = f"{host} was lost: {record.detail}" if record.rest is None else run.loss_reason
+                run.loss_reason = f"host {host} was lost: {record.detail}" if record.rest is None else run.loss_reason
             case LostRecord(arm=None):
                 run.loss_reason = record.detail
             case LostRecord(arm=str() as arm):

@@ -407,9 +407,9 @@ def test_report_names_the_host_whose_program_has_a_lower_rate(tmp_path: Path) ->
 def test_round_in_which_a_host_was_lost_is_discarded(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", QUERIES, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
-    ledger.append(EndRecord(partial="load-2 was lost: its process was ended", steal_share=0.0))
+    ledger.append(EndRecord(partial="host load-2 was lost: its process was ended", steal_share=0.0))
     run = read_run(ledger)
-    assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
+    assert (run.rounds, run.partial) == (5, "host load-2 was lost: its process was ended")
 
 
 def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_were_left_out(tmp_path: Path) -> None:
