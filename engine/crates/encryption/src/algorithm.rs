@@ -118,8 +118,9 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>
 /// Encryption (`seal`) and decryption (`open`) with one algorithm and key. Both functions append to `out`. On failure
 /// they return None, and the caller must remove the bytes that they have appended.
 pub(super) trait Scheme: Send + Sync {
-    /// Encrypt a value, and append the ciphertext to `out`, where the caller has written the algorithm's number as
-    /// `out[start]`. `count` values were encrypted before with the same key. `associated` is only authenticated.
+    /// Encrypt a value, and append the ciphertext to `out`. The caller has already appended the algorithm's number,
+    /// which is `out[start]`. `count` is the number of values encrypted before with the same key. `associated` is
+    /// authenticated together with the value, but is not part of the ciphertext.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
     /// Decrypt a value, append the plaintext to `out`, and return the value's [`Position`].

@@ -5,8 +5,9 @@ use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
 /// The status flags that the gateway passes on to clients: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and
-/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement. They could
-/// also be out of date: the server confirms the login before the gateway changes the session's settings.
+/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement. In the
+/// server's answer to the login, other flags could also be out of date, because the gateway changes the session's
+/// settings after this answer.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 /// The code ER_UNKNOWN_ERROR. It replaces the code of every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;

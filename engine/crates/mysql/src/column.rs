@@ -69,7 +69,8 @@ pub struct Definition<'a> {
 }
 
 const FILLER: usize = 2;
-/// A definition has six strings (`NAMES`) before the type, and the type six bytes (`KIND`) before `MYSQL_TYPE_…`.
+/// The number of strings before the type in a definition (`NAMES`), and the number of bytes before `MYSQL_TYPE_…` in
+/// the type (`KIND`).
 const NAMES: usize = 6;
 const KIND: usize = 6;
 

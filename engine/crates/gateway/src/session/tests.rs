@@ -125,7 +125,7 @@ impl TestSession {
         processed
     }
 
-    /// Return the message of the error that is the only packet for the client. Nothing must be sent to the server.
+    /// Return the message of the error that is the client's only packet. Check that nothing was sent to the server.
     fn error(&mut self) -> String {
         let (to_client, to_server) = self.take();
         assert_eq!((to_client.len(), to_server), (1, vec![]), "{to_client:?}");
