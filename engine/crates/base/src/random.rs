@@ -70,8 +70,7 @@ mod tests {
         let mut counts = [0; 256];
         text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         for (byte, count) in counts.iter().enumerate() {
-            // Each printable byte should occur 1000 times. The bounds are six standard deviations below and above
-            // 1000.
+            // Each printable byte should occur 1000 times. The bounds lie six standard deviations below and above.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");
         }

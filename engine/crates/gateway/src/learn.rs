@@ -209,8 +209,8 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
 }
 
 /// Return the protected columns that could determine which rows the statement returns or changes, or the order of the
-/// rows. These are the protected columns that the statement names outside two lists: its result columns, and the
-/// columns into which it inserts.
+/// rows. These are the protected columns that the statement names outside two parts: the list of its result columns, and
+/// the columns and values that it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

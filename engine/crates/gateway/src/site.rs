@@ -1,5 +1,5 @@
 //! The listeners, their rules, and the limits of their connections. The gateway reads the columns of the server's base
-//! tables with the account in `[check]` of the rules. It then checks that each rule for columns matches one of them.
+//! tables with the account in `[check]` of the rules. It then checks that each rule matches one of these columns.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
