@@ -396,8 +396,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Change the first block of `text` so that CBC with `iv` gives the same ciphertext as the original `text` with
-    /// `target_iv`. The example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
+    /// Return `text` with a changed first block. CBC with `iv` then gives the same ciphertext as the original `text`
+    /// with `target_iv`. The example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

@@ -175,8 +175,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // If the client sends its next command before the server has answered, this command is read after the
-            // answer. If the client closes its connection before the answer, the conversation ends at once.
+            // While the server answers, do not read the client's next command. But if the client closes its connection
+            // during the answer, end the conversation at once.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.

@@ -202,8 +202,8 @@ impl Prepared {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
 
-    /// Return whether the statement allows the parameter types of an execution. The answer is also stored: a later
-    /// execution without types uses the same types again.
+    /// Return whether the statement allows the parameter types of an execution. Also store the result, because a
+    /// later execution without types uses the same types again.
     fn accept_types(&mut self, parameters: &[u8]) -> bool {
         if self.parameters.is_empty() {
             return true;

@@ -40,7 +40,8 @@ const NETWORK: u32 = 64;
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// Allows one reload at a time. A signal and a command may arrive together, and the rules read last must be in use.
+    /// A lock that allows one reload at a time: a signal and a command may ask for a reload together. The rules that
+    /// were read last must be in use.
     reloading: Mutex<()>,
 }
 

@@ -89,7 +89,7 @@ impl<'a> Definition<'a> {
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// The number of bytes of the type and the filler after it. A definition without a tail ends with them.
+    /// The number of bytes of the type and the filler after it. A definition without a tail ends with these bytes.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
     /// Return the number `MYSQL_TYPE_…` of a definition. This function skips the names, so it is faster than

@@ -54,7 +54,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this login response, which the rules must allow. The server accepts the login. Discard the output.
+    /// Log in with this login response, which the rules must allow. The server accepts it. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -830,7 +830,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
     test.take();
     test.client(&data);
     assert!(test.final_error().1.contains("of at most 10 bytes"));
-    // A packet that continues in the next one is longer than any limit.
+    // This header announces a payload of 16 MB, which is above every limit and continues in the next packet.
     let mut test = TestSession::logged_in("shop");
     test.client(&[0xFF, 0xFF, 0xFF, 0, 0x03]);
     assert!(test.final_error().1.contains("a statement of at most"));
