@@ -397,7 +397,7 @@ mod tests {
     }
 
     /// Return `text` with a changed first block. CBC with `iv` then gives the same ciphertext as the original `text`
-    /// with `target_iv`. The example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
+    /// with `target_iv`. A standard's example has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

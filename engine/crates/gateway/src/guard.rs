@@ -197,7 +197,8 @@ impl Guard {
 }
 
 impl Prepared {
-    /// Return whether SEND_LONG_DATA is allowed for this parameter: only if its most recent value was text.
+    /// Return whether SEND_LONG_DATA is allowed for this parameter. It is refused if the parameter's most recent value
+    /// was not text.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }

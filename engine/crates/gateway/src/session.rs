@@ -558,8 +558,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to set and check ("pin") the session's settings. Store `packet`, the server's OK, which the
-    /// client gets after the check.
+    /// Begin to set and check ("pin") the session's settings. Store `packet`, the server's OK, which the client
+    /// gets after the check.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
