@@ -52,7 +52,8 @@ pub struct SliceCommand {
     /// has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// True to close all persistent connections after the slice: some servers count a connection's work at its end.
+    /// True to close all persistent connections after the slice, because some servers count a connection's work only
+    /// when the connection ends.
     #[serde(default)]
     pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice

@@ -24,7 +24,8 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// The forwarder of all links of this process. `directions` has link n from end `a` to `b` at 2n, and back at 2n + 1.
+/// The forwarder of all links of this process. In `directions`, index 2n is the direction of link n from end `a` to end
+/// `b`, and index 2n + 1 is the opposite direction.
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,

@@ -137,7 +137,8 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a connection that broke during the answer, with the text of a server's earlier error.
+    /// Return the failure of a connection that broke during the answer. If the server had already sent an error, the
+    /// failure has the text of this error.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
