@@ -125,8 +125,8 @@ impl Pool {
     }
 }
 
-/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)): if it has several workers in a closed
-/// loop, in which each begins its next operation as soon as its last one ends, without a pace or think times.
+/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). It should if it has several workers in a
+/// closed loop: each worker begins its next operation as soon as its last one ends, without a pace or think times.
 ///
 /// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is

@@ -1,8 +1,8 @@
 //! The event loop of all links. It runs on one thread and sleeps until a packet arrives or is due.
 //!
 //! One thread suffices; a second one would take CPU time from the measured programs. The thread wakes by a timerfd and
-//! not by epoll's timeout, because the kernel may extend that timeout by a thousandth (`select_estimate_accuracy`), for
-//! example by 85 µs for a delay of 85 ms. The thread never waits in a busy loop.
+//! not by epoll's timeout. The kernel may extend epoll's timeout by a thousandth (`select_estimate_accuracy`), which is
+//! 85 µs for a delay of 85 ms. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};

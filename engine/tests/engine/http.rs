@@ -128,8 +128,8 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // A connection closes after four requests. On its first connection, worker n counts its first request as number n +
-    // 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
+    // A connection closes after four requests. Worker n counts the first request on its first connection as number
+    // n + 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
     // eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
     // Each of the four workers performs one of the four requests. For worker 3, this request is number 4, after which
@@ -319,9 +319,9 @@ fn operation_of_five_requests_is_counted_if_it_ends_at_most_5_s_after_the_measur
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms), but still counts,
-    // because an operation with five requests may end up to 5 s after the slice. On a slow machine the second operation
-    // may begin too late, so try several slices.
+    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms) and so ends
+    // after the slice. Both still count, because an operation with five requests may end up to 5 s after the slice. On
+    // a slow machine the second operation may begin too late, so try several slices.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }

@@ -41,8 +41,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response; there must be at least one. If the response is now complete, return it and
-    /// the number of `bytes` that belong to it. Otherwise return None.
+    /// Process the next bytes of a response, at least one byte. If the response is now complete, return it and the
+    /// number of `bytes` that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {

@@ -158,8 +158,8 @@ impl Decryption {
     }
 
     /// Return the row with its values decrypted: the same bytes that the server sent to the gateway. Errors: class
-    /// `protocol` if the row is malformed; `encryption` if a value was modified or, in a binary row, if its length does
-    /// not fit the type of its column. In a text row, values of all types may have any length.
+    /// `protocol` if the row is malformed; `encryption` if a value was modified, or if the length of a value in a
+    /// binary row does not fit the type of its column. In a text row, values of all types may have any length.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);

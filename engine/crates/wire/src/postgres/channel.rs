@@ -53,8 +53,8 @@ impl Channel {
         }
     }
 
-    /// Check that no message is left unread, except one that a server may send at any time: a notice, or the reason why
-    /// it ends the session. Such a message stays unread until the next call that receives an answer.
+    /// Check that no message is left unread. Messages that a server may send at any time are allowed: notices, and the
+    /// error with which it ends the session. They stay unread until the next call that receives an answer.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
