@@ -46,8 +46,8 @@ impl Schedule {
         }
     }
 
-    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds.
-    /// `operations` is the maximum for all hosts together.
+    /// Return the number of operations that this host performs in a slice (measured window) that lasts `lasts_ns`
+    /// nanoseconds. `operations` is the maximum for all hosts together.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -57,7 +57,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice. None if it is not scheduled.
+    /// Return when this operation begins, in nanoseconds from the start of the slice (measured window). Return None if
+    /// the schedule does not contain the operation.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),

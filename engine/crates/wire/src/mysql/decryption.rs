@@ -109,7 +109,7 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// The decryption of the column. None if the column is plaintext, or if the gateway sent no key for it.
+    /// The decryption of the column. None if the column is plaintext, or if the encrypting gateway sent no key for it.
     encrypted: Option<Rc<Encrypted>>,
 }
 
@@ -275,7 +275,7 @@ impl Decryption {
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns contain openers of the previous key, which cannot decrypt new values.
+                // The cached columns contain openers (decryptors) of the previous key, which cannot decrypt new values.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })
