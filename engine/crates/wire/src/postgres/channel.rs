@@ -223,7 +223,7 @@ mod tests {
         assert!(end(row(b"\0\x01\0\0\0\x011", 1).unwrap()).is_err(), "not read yet");
     }
 
-    /// Fuzzing: divide arbitrary bytes into messages as a channel does.
+    /// Fuzzing: process arbitrary messages, as if a channel had received them.
     #[test]
     fn reading_answers_from_arbitrary_messages_never_panics() {
         bolero::check!().with_iterations(2000).with_type().for_each(|messages: &Vec<(u8, Vec<u8>)>| {
