@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
 /// Read commands until the end of standard input, and answer each command on standard output. If `sealed`, write a
-/// public key first and accept only a plan that is encrypted to this key.
+/// public key first and accept only a plan (the configuration of a run) that is encrypted to this key.
 pub fn run(sealed: bool) -> ExitCode {
     process::run(|| {
         let opener = sealed.then(send_public_key).transpose()?;

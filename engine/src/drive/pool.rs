@@ -27,7 +27,8 @@ pub struct ThreadPlan {
     /// The services of the arms (variants of the experiment) in the plan's order. For an arm whose servers cannot be
     /// used, the list contains the error instead, and the thread spawns no workers.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The YCSB workloads with their validated settings. The outer index is the arm, the inner one the workload.
+    /// The YCSB workloads with their validated settings. The outer index is the arm (variant of the experiment), the
+    /// inner one the workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,
@@ -94,7 +95,8 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // The seed does not depend on the arm, so a worker draws the same keys on every arm.
+                // The seed does not depend on the arm (variant of the experiment), so a worker draws the same keys on
+                // every arm.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -125,8 +127,9 @@ impl Pool {
     }
 }
 
-/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)): if it has several workers in a closed
-/// loop, in which each begins its next operation as soon as its last one ends, without a pace or think times.
+/// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). Return true if the thread has several
+/// workers in a closed loop: each begins its next operation as soon as its last one ends, without a pace (a fixed rate)
+/// or think times.
 ///
 /// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is

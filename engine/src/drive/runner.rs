@@ -32,7 +32,8 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// For each workload on each arm, the number of slices (measured windows) so far. The outer index is the arm.
+    /// For each workload on each arm (variant of the experiment), the number of slices (measured windows) so far. The
+    /// outer index is the arm.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }
@@ -201,7 +202,8 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // The slice ends with its last operation, or, if no operation ended, when all workers have finished.
+        // The slice (measured window) ends with its last operation, or, if no operation ended, when all workers have
+        // finished.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });

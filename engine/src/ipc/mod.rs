@@ -45,18 +45,19 @@ pub struct SliceCommand {
     pub seconds: f64,
     /// The rate at which operations begin, in place of the rate that the plan sets for the workload.
     pub per_second: Option<f64>,
-    /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time, because the
-    /// server then cannot keep up with the rate. If absent, the slice lasts its whole time.
+    /// End the slice (measured window) as soon as an operation would begin this many milliseconds after its scheduled
+    /// time, because the server then cannot keep up with the rate. If absent, the slice lasts its whole time.
     pub give_up_ms: Option<f64>,
-    /// True to replace all persistent connections before the slice. Operations then begin at once, even if the workload
-    /// has a pace (a fixed rate) or think times.
+    /// True to replace all persistent connections before the slice (measured window). Operations then begin at once,
+    /// even if the workload has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// True to close all persistent connections after the slice: some servers count a connection's work at its end.
+    /// True to close all persistent connections after the slice (measured window), because some servers count a
+    /// connection's work only when the connection ends.
     #[serde(default)]
     pub disconnect: bool,
-    /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice
-    /// must come directly before. If absent, the engine prepares the slice and opens it at once.
+    /// The instant on the monotonic clock at which the slice (measured window) opens. If present, a command `prepare`
+    /// for the same slice must come directly before. If absent, the engine prepares the slice and opens it at once.
     pub opens_ns: Option<u64>,
 }
 
@@ -107,7 +108,8 @@ pub struct Prepared {
 /// the monotonic clock. The answer contains them only if the command contained `opens_ns`.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
-    /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.
+    /// The instant at which the slice (measured window) opened: `opens_ns`, or later if the command arrived after that
+    /// instant.
     pub opened_ns: u64,
     /// The start of the first operation, successful or not. None if no operation began.
     pub first_began_ns: Option<u64>,
@@ -121,14 +123,14 @@ pub struct SliceAnswer {
     pub arm: String,
     pub workload: String,
     pub started_unix_ns: u64,
-    /// The time from the start of the slice to the end of its last operation, successful or not.
+    /// The time from the start of the slice (measured window) to the end of its last operation, successful or not.
     pub elapsed_ns: u64,
     /// The number of successful operations.
     pub operations: u64,
     /// The errors of failed operations and of preparing connections, counted by class and phase.
     pub errors: Vec<ErrorCount>,
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
-    /// The CPU time of this process during the slice, under the key `client`.
+    /// The CPU time of this process during the slice (measured window), under the key `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,
     pub peak_memory_bytes: u64,
     pub counts: Counts,

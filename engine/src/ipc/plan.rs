@@ -33,7 +33,8 @@ pub struct Arm {
     pub transport: Transport,
 }
 
-/// The service that an arm uses. The protocol defines which settings exist, and parses them.
+/// The service that an arm (variant of the experiment) uses. The protocol defines which settings exist, and parses
+/// them.
 #[derive(Clone)]
 pub struct Service {
     pub protocol: &'static Protocol,

@@ -17,7 +17,7 @@ const INFO: &[u8] = b"costof plan";
 /// The length in bytes of the encapsulated key, the first part of a message.
 const ENCAPSULATED: usize = 32;
 
-/// A newly generated key pair that can decrypt one plan.
+/// A newly generated key pair that can decrypt one plan (configuration of a run).
 pub struct Opener {
     private: <X25519HkdfSha256 as Kem>::PrivateKey,
     public: <X25519HkdfSha256 as Kem>::PublicKey,

@@ -14,9 +14,11 @@ use std::time::Duration;
 
 /// The delay in each direction during the measurement, long enough that a timer wakes the process, as in normal use.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
-/// The number of probes (TCP handshakes) that measure the path cost. Together they take about 0.1 s.
+/// The number of probes (TCP handshakes) that measure the path cost (the latency without configured delay). Together
+/// they take about 0.1 s.
 const PROBES: usize = 61;
-/// The maximum path cost to subtract. A higher median only shows that the machine is busy.
+/// The maximum path cost (latency without configured delay) to subtract. A higher median only shows that the machine is
+/// busy.
 const MAX_PLAUSIBLE: Duration = Duration::from_micros(300);
 const TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -1,8 +1,8 @@
 //! The event loop of all links. It runs on one thread and sleeps until a packet arrives or is due.
 //!
 //! One thread suffices; a second one would take CPU time from the measured programs. The thread wakes by a timerfd and
-//! not by epoll's timeout, because the kernel may extend that timeout by a thousandth (`select_estimate_accuracy`), for
-//! example by 85 µs for a delay of 85 ms. The thread never waits in a busy loop.
+//! not by epoll's timeout. The kernel may extend epoll's timeout by a thousandth (`select_estimate_accuracy`), which is
+//! 85 µs for a delay of 85 ms. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
@@ -24,7 +24,8 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// The forwarder of all links of this process. `directions` has link n from end `a` to `b` at 2n, and back at 2n + 1.
+/// The forwarder of all links of this process. In `directions`, index 2n is the direction of link n from end `a` to end
+/// `b`, and index 2n + 1 is the opposite direction.
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,
@@ -56,7 +57,8 @@ impl Forwarder {
         Ok(Forwarder { names, directions, epoll, timer, armed_for_ns: None, events })
     }
 
-    /// Set the round-trip delay of each link to the plan's round-trip time minus the path cost, and reset the counters.
+    /// Set the round-trip delay of each link to the plan's round-trip time minus the path cost (the latency without
+    /// configured delay), and reset the counters.
     pub fn begin(&mut self, plan: &Plan, path_cost: Duration) {
         for (index, direction) in self.directions.iter_mut().enumerate() {
             let link = &plan.links[index / 2];

@@ -58,7 +58,8 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
-/// Give this thread real-time priority, and return whether the system allows it. It helps only on a busy machine.
+/// Give this thread real-time priority, and return whether the system allows it. The priority helps only on a
+/// busy machine.
 ///
 /// Without this priority, the thread could wait for milliseconds behind busy programs, and the link's delay would then
 /// be longer than configured. (netem does not have this problem: it runs in kernel timers, which programs cannot

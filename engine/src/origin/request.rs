@@ -111,7 +111,8 @@ impl Reader {
         self.end += bytes;
     }
 
-    /// Return the next complete request, or None if bytes are missing. Errors: why the connection must be closed.
+    /// Return the next complete request, or None if bytes are missing. Errors: the reason why the connection must be
+    /// closed.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
         if self.pending.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };

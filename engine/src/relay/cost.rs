@@ -106,7 +106,7 @@ impl Entrance {
     }
 
     /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop: a sleep would end about
-    /// 50 µs late because of timer and scheduler, and leave a core idle, whose wake-up costs additional time.
+    /// 50 µs late because of timer and scheduler. A core would also become idle, and its wake-up costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);

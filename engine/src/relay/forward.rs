@@ -10,8 +10,8 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 16;
 
 /// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
-/// thread. Each entrance belongs to one variant of the experiment: with threads of their own, one entrance could be on
-/// a faster CPU for the whole run, which would favour its variant. Errors: polling the sockets failed.
+/// thread. Each entrance belongs to one variant of the experiment. If each entrance had its own thread, one of them
+/// could be on a faster CPU for the whole run, which would favour its variant. Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
     let mut chunk = vec![0; CHUNK];

@@ -60,8 +60,8 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address) of the relay. Simulated caches fit one `state`: a request finds cold caches if the
-/// relay's last request was to an entrance with another `state` ([`Cost::warming`]).
+/// An entrance (listening address) of the relay. The simulated caches hold data for only one `state`: a request finds
+/// cold caches if the relay's last request was to an entrance with another `state` ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {

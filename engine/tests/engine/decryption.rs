@@ -14,7 +14,7 @@ use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
 /// The length of the part of `COLUMN` (a column's definition) in front of the column's type. When the gateway encrypts
-/// the column, it replaces the type and appends an envelope.
+/// the column, it replaces the type and appends an envelope (the decryption information).
 const HEAD: usize = COLUMN.len() - 12;
 
 /// Return answers for the test server with one encrypted column. Its value has `length` bytes of plaintext.

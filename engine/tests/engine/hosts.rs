@@ -84,8 +84,8 @@ fn several_hosts_divide_workers_and_operations() {
 #[test]
 fn prepared_measurement_starts_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
-    // A slow engine may get the command only after the requested instant, and then opens the slice at once. So try
-    // instants from 50 ms to 51 s ahead until a slice opens in time.
+    // A slow engine may get the command only after the requested instant, and then opens the slice (measured window) at
+    // once. So try instants from 50 ms to 51 s ahead until a slice opens in time.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));
@@ -100,8 +100,8 @@ fn prepared_measurement_starts_at_the_requested_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // The requested instant (1 ns after boot) is long past, so the slice opens at once. Prepare it twice: the second
-    // preparation must replace the first.
+    // The requested instant (1 ns after boot) is long past, so the slice (measured window) opens at once. Prepare the
+    // slice twice: the second preparation must replace the first.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");

@@ -93,7 +93,7 @@ fn persistent_connections_carry_all_requests_of_a_measurement() {
     assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
     assert_eq!(second["evidence"]["server"], server.address.as_str(), "evidence includes persistent connections");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
-    // Before the slices, the engine has opened one more connection to check the server.
+    // Before the slices (measured windows), the engine has opened one more connection to check the server.
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
@@ -128,12 +128,13 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // A connection closes after four requests. On its first connection, worker n counts its first request as number n +
-    // 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
+    // A connection closes after four requests. Worker n counts the first request on its first connection as number
+    // n + 1, so that the connections of several workers do not all close at once. Here worker 0 is the only worker, so
     // eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
     // Each of the four workers performs one of the four requests. For worker 3, this request is number 4, after which
-    // its connection closes. The connections of the other workers stay open. So the next slice opens one connection.
+    // its connection closes. The connections of the other workers stay open. So the next slice (measured window) opens
+    // one connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
@@ -155,7 +156,8 @@ fn connection_closed_between_measurements_is_not_an_error() {
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // The engine opened one connection to check the server, and one for each slice. Wait until all have ended.
+        // The engine opened one connection to check the server, and one for each slice (measured window). Wait until
+        // all have ended.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -319,9 +321,9 @@ fn operation_of_five_requests_is_counted_if_it_ends_at_most_5_s_after_the_measur
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms), but still counts,
-    // because an operation with five requests may end up to 5 s after the slice. On a slow machine the second operation
-    // may begin too late, so try several slices.
+    // Two operations begin in the slice (measured window), which lasts 0.5 s. Each takes 2 s (five requests of 400 ms)
+    // and so ends after the slice. Both still count, because an operation with five requests may end up to 5 s after
+    // the slice. On a slow machine the second operation may begin too late, so try several slices.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -479,7 +481,8 @@ fn operations_unfinished_after_the_measurement_are_counted_as_abandoned() {
         let slice = engine.slice("arm", "r", 100, seconds);
         assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
         match slice["errors"].as_array().unwrap().as_slice() {
-            // On a busy machine, none of the workers may have begun an operation. The test then tries a longer slice.
+            // On a busy machine, none of the workers may have begun an operation. The test then tries a longer slice
+            // (measured window).
             [] => 0,
             [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
             _ => panic!("{slice}"),
@@ -526,7 +529,7 @@ fn measurement_ends_when_an_operation_is_delayed_too_long() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
     let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(1000.0))["slice"].take();
     // A request is due every millisecond, but each takes at least 400 ms. So after at most three requests the next one
-    // is more than a second late (`give_up_ms`), and the slice ends.
+    // is more than a second late (`give_up_ms`), and the slice (measured window) ends.
     assert!((1..=3).contains(&slice["operations"].as_u64().unwrap()), "{slice}");
     assert_eq!((&slice["errors"], &slice["counts"]["pace.scheduled"]), (&json!([]), &json!(100_000)));
 }
@@ -555,8 +558,8 @@ fn think_time_is_not_part_of_any_measured_time() {
     let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
-    // The 100 think times have a mean of 20 ms and are spread over four workers, so the slice takes about 500 ms. The
-    // think times depend only on the seed, so this sum does not vary.
+    // The 100 think times have a mean of 20 ms and are spread over four workers, so the slice (measured window) takes
+    // about 500 ms. The think times depend only on the seed, so this sum does not vary.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
 }
 
@@ -597,7 +600,8 @@ fn fixed_rate_is_supported_for_connections_and_queries_and_loading() {
     }
 }
 
-/// Return the scheduling policies (sched(7)) that the measuring threads have during a slice of this workload.
+/// Return the scheduling policies (sched(7)) that the measuring threads have during a slice (measured window) of this
+/// workload.
 fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
     let never = Response::After(Duration::from_secs(3600), OK);
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));

@@ -1,4 +1,5 @@
-//! Tests of how Redis connections are opened, and of answers that end too early. Real servers test other answers.
+//! Tests of how Redis connections are opened, and of answers that end too early. Other answers are tested with
+//! real servers.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::redis::Redis;

@@ -16,7 +16,7 @@ pub enum Class {
     Unreachable,
     /// No answer arrived within `operation_timeout_ms`, which the plan (the configuration of a run) sets.
     Timeout,
-    /// The operation had not ended by the end of the extra time that follows its slice (a measured window).
+    /// The operation was still unfinished when the extra time after its slice (a measured window) ended.
     Abandoned,
     Reset,
     /// The server closed the connection.

@@ -37,7 +37,8 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Return an exponentially distributed number with mean 1. [`Random::fraction`] is below 1: the logarithm exists.
+    /// Return an exponentially distributed number with mean 1. [`Random::fraction`] is below 1, so the logarithm
+    /// is of a number above 0.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.fraction()).ln()
     }
@@ -69,7 +70,7 @@ mod tests {
         let mut counts = [0; 256];
         text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         for (byte, count) in counts.iter().enumerate() {
-            // Each printable byte should occur 1000 times. The bounds are six standard deviations of the count away.
+            // Each printable byte should occur 1000 times. The bounds lie six standard deviations below and above.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");
         }

@@ -118,8 +118,9 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>
 /// Encryption (`seal`) and decryption (`open`) with one algorithm and key. Both functions append to `out`. On failure
 /// they return None, and the caller must remove the bytes that they have appended.
 pub(super) trait Scheme: Send + Sync {
-    /// Encrypt a value, and append the ciphertext to `out`, where the caller has written the algorithm's number as
-    /// `out[start]`. `count` values were encrypted before with the same key. `associated` is only authenticated.
+    /// Encrypt a value, and append the ciphertext to `out`. The caller has already appended the algorithm's number,
+    /// which is `out[start]`. `count` is the number of values encrypted before with the same key. `associated` is
+    /// authenticated together with the value, but is not part of the ciphertext.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
     /// Decrypt a value, append the plaintext to `out`, and return the value's [`Position`].
@@ -395,8 +396,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Change the first block of `text` so that CBC with `iv` gives the same ciphertext as the original `text` with
-    /// `target_iv`. The example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
+    /// Return `text` with a changed first block. CBC with `iv` then gives the same ciphertext as the original `text`
+    /// with `target_iv`. A standard's example has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

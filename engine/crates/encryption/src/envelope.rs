@@ -116,8 +116,9 @@ pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
-/// Return the associated data with which each value of a column is authenticated. They bind the value to its algorithm,
-/// type, row format (text or binary) and column. The names of a computed column are empty.
+/// Return the associated data with which each value of a column is authenticated. These data bind the value to its
+/// algorithm, type, row format (text or binary) and column. For a computed column, the names of database, table and
+/// column are empty.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,

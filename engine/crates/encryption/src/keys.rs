@@ -203,7 +203,8 @@ impl ClientNonce {
     }
 }
 
-/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Recorded answers cannot be decrypted in another session.
+/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Each session has a different salt, so answers recorded in
+/// one session cannot be decrypted in another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSalt([u8; SALT]);
 

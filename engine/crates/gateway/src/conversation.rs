@@ -175,8 +175,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // If the client sends its next command before the server has answered, this command is read after the
-            // answer. If the client closes its connection before the answer, the conversation ends at once.
+            // While the server answers, do not read the client's next command. But if the client closes its connection
+            // during the answer, end the conversation at once.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.
@@ -303,13 +303,13 @@ async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -
 }
 
 fn erase(bytes: &mut [u8]) {
-    // `fill` is faster than `zeroize`, which writes single bytes. The barrier keeps the compiler from removing it.
+    // `fill` is faster than `zeroize`, which writes single bytes. The barrier keeps the compiler from removing `fill`.
     bytes.fill(0);
     optimization_barrier(bytes);
 }
 
 /// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. If
-/// `erases` is true, they are also erased before more bytes are received, once all of them are processed.
+/// `erases` is true, [`Inbox::room`] also erases them when all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,

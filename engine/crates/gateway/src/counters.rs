@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 /// The counters of one listener on one thread. Only this thread writes them, but other threads may read them. The lock
-/// keeps them consistent with each other. It takes a hundredth of the time of a `send` system call.
+/// keeps them consistent with each other. Locking takes a hundredth of the time of a `send` system call.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 

@@ -5,8 +5,9 @@ use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
 /// The status flags that the gateway passes on to clients: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and
-/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement. They could
-/// also be out of date: the server confirms the login before the gateway changes the session's settings.
+/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement. In the
+/// server's answer to the login, other flags could also be out of date, because the gateway changes the session's
+/// settings after this answer.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 /// The code ER_UNKNOWN_ERROR. It replaces the code of every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;
@@ -190,11 +191,11 @@ fn known_message(code: u16) -> Option<&'static str> {
         3159 => "Connections using insecure transport are prohibited",
         3572 => "A row is locked, and the statement has NOWAIT",
         3819 => "A CHECK constraint is violated",
-        // MariaDB's ER_CONSTRAINT_FAILED, MySQL's ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE.
+        // MariaDB calls this code ER_CONSTRAINT_FAILED, and MySQL ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE.
         4025 => "On MariaDB: a CHECK constraint is violated. On MySQL: AUTOEXTEND_SIZE is out of range",
-        // MySQL's ER_CLIENT_INTERACTION_TIMEOUT, MariaDB's ER_REFERENCED_TRG_DOES_NOT_EXIST.
+        // MySQL calls this code ER_CLIENT_INTERACTION_TIMEOUT, and MariaDB ER_REFERENCED_TRG_DOES_NOT_EXIST.
         4031 => "On MySQL: the server disconnected an inactive client. On MariaDB: a referenced trigger does not exist",
-        // MariaDB's ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL's ER_BULK_PARSER_INCOMPLETE_ESCAPE_SEQUENCE.
+        // MariaDB calls this code ER_ACCOUNT_HAS_BEEN_LOCKED, and MySQL ER_BULK_PARSER_INCOMPLETE_ESCAPE_SEQUENCE.
         4151 => "On MariaDB: the account is locked. On MySQL: bulk data ends within an escape sequence",
         _ => return None,
     })

@@ -1,4 +1,5 @@
-//! The guard of a session: it checks a guarded account's statements, and encrypts the columns of the server's answers.
+//! The guard of a session. It checks that a guarded account sends only approved statements, and encrypts the columns of
+//! the server's answers.
 
 use crate::answers::{DefinitionsOf, Kind};
 use crate::counters::Tally;
@@ -87,7 +88,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Begin a command. `format` is that of the rows in the answer; `statement` is None if the answer has no rows.
+    /// Begin a command. `format` is the format of the answer's rows. `statement` is None if the answer has no rows.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
@@ -196,13 +197,14 @@ impl Guard {
 }
 
 impl Prepared {
-    /// Return whether SEND_LONG_DATA is allowed for this parameter: only if its most recent value was text.
+    /// Return whether SEND_LONG_DATA is allowed for this parameter. It is refused if the parameter's most recent value
+    /// was not text.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
 
-    /// Return whether the statement allows the parameter types of an execution. The answer is also stored: a later
-    /// execution without types uses the same types again.
+    /// Return whether the statement allows the parameter types of an execution. Also store the result, because a
+    /// later execution without types uses the same types again.
     fn accept_types(&mut self, parameters: &[u8]) -> bool {
         if self.parameters.is_empty() {
             return true;
@@ -216,7 +218,8 @@ impl Prepared {
                     let kind = statements::Kind::from_type(number);
                     number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
                 });
-                // Store the types only if the execution is allowed: otherwise the server keeps the old types.
+                // Store the types only if the execution is allowed. The server does not receive a refused execution, so
+                // it keeps the old types.
                 if self.has_types {
                     for (parameter, number) in
                         self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)

@@ -181,7 +181,8 @@ impl Recorder {
         }
     }
 
-    /// End the current statement. If it succeeded, write it to the file; keep a prepared one until its first execution.
+    /// End the current statement. If it succeeded, write a statement sent as text to the file, and keep a prepared
+    /// statement until its first execution.
     pub fn answered(&mut self, succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| succeeded) else { return };
         match self.number {
@@ -209,8 +210,8 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
 }
 
 /// Return the protected columns that could determine which rows the statement returns or changes, or the order of the
-/// rows. These are the protected columns that the statement names anywhere except in its list of result columns and in
-/// the list of columns into which it inserts.
+/// rows. These are the protected columns that the statement names outside two parts: the list of its result columns,
+/// and the columns and values that it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

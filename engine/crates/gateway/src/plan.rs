@@ -47,8 +47,8 @@ pub struct LearnPlan {
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. The first limits, up to `login_seconds`, apply to all connections, `catalogue_seconds`
-/// to the listener as a whole, and the remaining limits to sessions whose commands the gateway checks.
+/// The limits of one listener. The limits up to `login_seconds` apply to all connections. `catalogue_seconds` applies
+/// to the listener as a whole. The other limits apply to sessions whose commands the gateway checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

@@ -205,8 +205,8 @@ impl Rules {
     /// Store the server's columns, and the names of its views without their databases.
     ///
     /// If a statement names a view, all result columns of the statement are encrypted, unless the approval says which
-    /// of them to encrypt. Otherwise a protected column could pass in plaintext: for `FROM a_view AS people`, servers
-    /// report the view's columns as columns of the table `people` if there is such a table.
+    /// of them to encrypt. This is because of aliases, as in `FROM a_view AS people`. If there is a table `people`,
+    /// servers report the view's columns as columns of this table, so a protected column could pass in plaintext.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -406,7 +406,7 @@ fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>,
     Ok(text)
 }
 
-/// Parse TOML. The text is first parsed into a table: otherwise the parser's errors would quote it, including any keys.
+/// Parse TOML. The text is first parsed into a table: otherwise the parser's errors would quote the text and any keys.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table.and_then(F::deserialize).map_err(|error| RulesError {

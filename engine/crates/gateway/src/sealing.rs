@@ -1,5 +1,6 @@
-//! Encryption of result sets with the session's data key: of column definitions (MySQL Internals,
-//! "Protocol::ColumnDefinition41") and rows ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row").
+//! Encryption of result sets with the session's data key. This module replaces column definitions (MySQL Internals,
+//! "Protocol::ColumnDefinition41"), and encrypts values in rows ("ProtocolText::ResultsetRow" and "Binary Protocol
+//! Resultset Row").
 
 use crate::counters::Tally;
 use crate::rules::{NamedKey, Role, Rules};

@@ -140,7 +140,8 @@ pub struct Session {
     without_eof: bool,
     is_resetting: bool,
     commands: u64,
-    /// The number of bytes left of a refused command, and the error to send after them. None if no command is refused.
+    /// The number of bytes of a refused command that are still to come, and the error to send after them. None if no
+    /// command is refused.
     skipped: Option<(usize, ErrPacket)>,
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
     /// the current one. Used only in open sessions, whose bytes pass unchanged.
@@ -176,13 +177,14 @@ enum Phase {
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
-    /// The account's statements are learned: recorded so that a person can approve them. The account may send only the
-    /// kinds of commands that a guarded account may send, but all its statements and their answers pass unchanged.
+    /// The account's statements are learned: recorded so that a person can approve them. The account may send the same
+    /// kinds of commands as a guarded account. Its statements need no approval, and their answers pass unchanged.
     Learn(Box<Recorder>),
 }
 
 /// The state of setting and checking ("pinning") a session's settings: the character set, and an SQL mode under which
-/// the server parses statements as the gateway does. Otherwise `init_connect` or the server could determine them.
+/// the server parses statements as the gateway does. Without pinning, `init_connect` or the server's defaults could
+/// determine these settings.
 ///
 /// The gateway sends the commands of [`PINNING`] together, and does not pass on their answers. The client gets the OK
 /// for its login only after the settings have been read back and checked.
@@ -190,7 +192,7 @@ enum Mode {
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
     held: Vec<u8>,
-    /// True if the server has confirmed the settings. The server's next answer then contains them as read back.
+    /// True once the server has confirmed the settings. Its next answer then contains the settings' actual values.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
@@ -556,7 +558,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to set and check ("pin") the session's settings. The client gets `packet`, the server's OK, afterwards.
+    /// Begin to set and check ("pin") the session's settings. Store `packet`, the server's OK, which the client
+    /// gets after the check.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;

@@ -1,5 +1,5 @@
-//! Statements about the session. Drivers send them on their own to control transactions, and to set and query settings.
-//! They return no rows of tables, so they need no approval.
+//! Statements about the session. Drivers send them without a request of the application, to control transactions and
+//! to set and query settings. They return no rows of tables, so they need no approval.
 
 use crate::statements::{Kind, Reading, Statement};
 
@@ -111,7 +111,8 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one is refused.
+/// Parse the settings of SET: `name = value, …`, `NAMES charset [COLLATE collation]` or `CHARACTER SET charset`. Return
+/// None if a setting is refused.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();

@@ -1,5 +1,5 @@
 //! The listeners, their rules, and the limits of their connections. The gateway reads the columns of the server's base
-//! tables with the account in `[check]` of the rules, and checks that each rule for columns matches one of them.
+//! tables with the account in `[check]` of the rules. It then checks that each rule matches one of these columns.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -40,7 +40,8 @@ const NETWORK: u32 = 64;
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// Allows one reload at a time. A signal and a command may arrive together, and the rules read last must be in use.
+    /// A lock that allows one reload at a time: a signal and a command may ask for a reload together. The rules that
+    /// were read last must be in use.
     reloading: Mutex<()>,
 }
 
@@ -84,7 +85,8 @@ impl Gateway {
         self.listeners.counters()
     }
 
-    /// Read all rules again. Return for each listener None if its new rules are in use, or why the old rules remain.
+    /// Read the rules of all listeners again. The result has one entry for each listener's address: None if the new
+    /// rules are in use, or the reason why the old rules remain.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.listeners_and_sites()

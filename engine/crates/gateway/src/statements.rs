@@ -124,7 +124,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parse a text. Question marks are values with `has_parameters`, and are refused without it.
+    /// Parse a text. If `has_parameters` is true, question marks outside quotes stand for values. Otherwise they are
+    /// refused.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
@@ -693,7 +694,7 @@ impl Statement {
         self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
     }
 
-    /// Return whether the parsed text has, in place of each literal of the approved text, an equal literal.
+    /// Return whether each literal of the approved text equals the literal at the same place in the parsed text.
     fn has_fixed(&self, reading: &Reading) -> bool {
         self.places.iter().zip(&reading.values).all(|(place, value)| match place {
             Place::Any(_) => true,
@@ -701,8 +702,8 @@ impl Statement {
         })
     }
 
-    /// Return the reason why the approval does not cover this text in this database. Return None if it does cover it.
-    /// Call this only if the text and the statement have the same normalised form.
+    /// Return the reason why the approval does not cover this text in this database. Return None if the approval
+    /// covers the text. Call this only if the text and the statement have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -748,7 +749,8 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Add an approved statement. Errors: why the statement cannot be approved, or that it was already added.
+    /// Add an approved statement. Errors: a message that tells why the statement cannot be approved, or that it was
+    /// already added.
     pub fn add(&mut self, approval: &Approval) -> Result<(), String> {
         let mut reading = Reading::default();
         reading.read(approval.text.as_bytes(), true).map_err(|refusal| match refusal {
@@ -768,14 +770,15 @@ impl Statements {
             return Err("the same statement appears twice".into());
         }
         same_shape.push(statement.into());
-        // The first match is used, so put statements with more literals first, then those for a single database.
+        // The first match is used, so put statements with more literals first. Among statements with the same number of
+        // literals, put statements for a single database first.
         same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
     }
 
-    /// Return a copy in which each statement that names one of these views has all its result columns encrypted, unless
-    /// the approval says which of them to encrypt.
+    /// Return a copy that encrypts all result columns of each statement that names one of these views. A statement is
+    /// not changed if its approval says which result columns to encrypt.
     pub fn encrypting_views(&self, views: &HashSet<String>) -> Self {
         let mut statements = self.clone();
         for (shape, same_shape) in &mut statements.by_shape {

@@ -3,7 +3,8 @@
 
 use base::error::{Failure, Result};
 
-/// The first byte of a length-encoded integer of 2, 3 or 8 more bytes. A smaller first byte is the integer itself.
+/// The first byte of a length-encoded integer that follows in 2, 3 or 8 more bytes. An integer below 251 has a single
+/// byte, which is the integer itself.
 const TWO_FOLLOW: u8 = 0xFC;
 const THREE_FOLLOW: u8 = 0xFD;
 const EIGHT_FOLLOW: u8 = 0xFE;

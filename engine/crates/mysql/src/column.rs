@@ -69,7 +69,8 @@ pub struct Definition<'a> {
 }
 
 const FILLER: usize = 2;
-/// A definition has six strings (`NAMES`) before the type, and the type six bytes (`KIND`) before `MYSQL_TYPE_…`.
+/// The number of strings before the type in a definition (`NAMES`), and the number of bytes before `MYSQL_TYPE_…` in
+/// the type (`KIND`).
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -88,7 +89,7 @@ impl<'a> Definition<'a> {
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// The number of bytes of the type and the filler after it. A definition without a tail ends with them.
+    /// The number of bytes of the type and the filler after it. A definition without a tail ends with these bytes.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
     /// Return the number `MYSQL_TYPE_…` of a definition. This function skips the names, so it is faster than

@@ -65,8 +65,8 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
-    /// Return the first 20 bytes of the greeting's nonce, from which the keys of column encryption are derived, even if
-    /// the server sends another nonce later for another plugin. Errors: `protocol` if the nonce is too short.
+    /// Return the first 20 bytes of the greeting's nonce. The keys of column encryption are derived from these bytes,
+    /// even if the server later sends another nonce for another plugin. Errors: `protocol` if the nonce is too short.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
         self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the nonce in the server's greeting is too short"))
     }

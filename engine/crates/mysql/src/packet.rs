@@ -128,7 +128,8 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     Ok(ok.changed)
 }
 
-/// Check that no result follows the result set that `packet` ends. Errors: `protocol` if it announces another one.
+/// Check that no result follows the result set that `packet` ends. Errors: `protocol` if `packet` announces another
+/// result.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
     let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
     no_more_results(status)

@@ -117,7 +117,8 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after `accept` fails for lack of descriptors or memory, which ending connections free.
+/// The pause in nanoseconds after `accept` fails for lack of descriptors or memory. Connections that end during
+/// the pause free some.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.
@@ -173,8 +174,9 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT, binding would succeed even if another program of this user used the port. So first bind a
-        // socket without SO_REUSEPORT, which fails if the port is in use, and selects a free port for port 0.
+        // With SO_REUSEPORT, binding would succeed even if another program of the same user uses the port with
+        // SO_REUSEPORT. So first bind a socket without this option. Binding then fails if the port is in use, and
+        // selects a free port for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

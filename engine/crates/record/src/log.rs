@@ -5,7 +5,8 @@ use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice (a measured window), written by all workers of a thread. Then all threads' logs are merged.
+/// The log of a slice (a measured window), written by all workers of a thread. After the slice, the logs of all threads
+/// are merged.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,

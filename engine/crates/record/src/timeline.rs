@@ -59,7 +59,7 @@ phases! {
     ConnectAndFirstOperation = "connect_and_first_operation",
     /// The total of `Waiting` and `Receiving`.
     Processing = "processing",
-    /// The total of `Delay`, the phases from `Tcp` to `Auth`, `Waiting` and `Receiving`.
+    /// The total of `Delay`, `Waiting`, `Receiving`, and all phases from `Tcp` to `Auth`.
     Request = "request",
     /// The total of `Read` and `Update` of the same record.
     ReadModifyWrite = "read_modify_write",
@@ -115,8 +115,8 @@ impl AddAssign for Span {
     }
 }
 
-/// The maximum number of phases in a timeline: a delay and the seven phases of a connection, from `Resolve` to
-/// `FirstOperation`. No protocol has both `Greeting` and `TlsRequest`.
+/// The maximum number of phases in a timeline: a delay, and seven of the eight phases from `Resolve` to
+/// `FirstOperation`. No connection has all eight, because no protocol has both `Greeting` and `TlsRequest`.
 const MAX_SPANS: usize = 8;
 
 /// A stopwatch for the phases of one operation at a time.

@@ -28,7 +28,8 @@ impl Buffered {
     }
 
     /// Continue under TLS, and record the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext
-    /// bytes were already received. An attacker could have sent these bytes to be mistaken for protected ones.
+    /// bytes were already received. An attacker could have sent these bytes, and the client would take them for bytes
+    /// that TLS protected.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })

@@ -98,7 +98,7 @@ pub trait Service: Send + Sync {
     fn begin_slice(&self) {}
 
     /// Add to `into` everything that was counted since the last call, such as the values that all workers have
-    /// decrypted. Call this when a slice has ended.
+    /// decrypted. Call this when a slice (a measured window) has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {

@@ -134,7 +134,8 @@ impl Exchange {
 }
 
 impl Expected {
-    /// Verify the signature in the server's last message. Otherwise an impostor that only knows the salt could pass.
+    /// Verify the signature in the server's last message. Without this check, an impostor that knows only the salt
+    /// could pass as the server.
     pub fn verify(&self, server_final: &[u8]) -> Result<()> {
         let message = text(server_final)?;
         let signature = message.strip_prefix("v=").and_then(|rest| rest.split(',').next());

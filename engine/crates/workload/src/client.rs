@@ -61,8 +61,8 @@ pub trait Session {
     fn close(self);
 
     /// End the session with `close`. If the client has asked the server to close the connection, wait until the server
-    /// has done so. This keeps ports available: the side that closes first keeps its port in TIME_WAIT for a minute, so
-    /// a client that always closes first runs out of ports at a few hundred connections a second.
+    /// has done so. The side that closes first keeps its port in TIME_WAIT for a minute. A client that always closes
+    /// first would therefore run out of ports at a few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,

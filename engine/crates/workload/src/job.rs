@@ -29,7 +29,8 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The worker's random numbers, equal in every arm (variant of the experiment), so that all read the same keys.
+    /// The worker's random numbers, equal in every arm (variant of the experiment), so that all arms read the
+    /// same keys.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

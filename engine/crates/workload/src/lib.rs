@@ -54,8 +54,9 @@ pub trait Workload: 'static {
     /// End the connection that is kept between slices (measured windows), if there is one.
     fn disconnect(&mut self) {}
 
-    /// Prepare for a slice (a measured window), for example open the connection. This is not measured. Add the
-    /// connection to the evidence (servers and TLS settings). Errors: the worker counts them and still runs the slice.
+    /// Prepare for a slice (a measured window), for example open the connection. The preparation is not measured. Add
+    /// the connection to the evidence (servers and TLS settings). Errors: the worker counts them and still runs the
+    /// slice.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
     /// Perform the operations with the numbers `claimed`, counted from 0 in each slice (measured window). Put their

@@ -25,8 +25,8 @@ struct OpenConnection<S> {
 
 impl<C: Client<Session: Requests>> Request<C> {
     /// Create a workload whose connections carry at most `requests_per_connection` requests. Worker w's first
-    /// connection carries w modulo `requests_per_connection` requests fewer (of 10, worker 3's carries 7): otherwise
-    /// the connections of all workers would end at the same time.
+    /// connection carries w modulo `requests_per_connection` requests fewer: otherwise the connections of all workers
+    /// would end at the same time. With at most 10 requests, for example, worker 3's first connection carries 7.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

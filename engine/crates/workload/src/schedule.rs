@@ -28,8 +28,9 @@ pub enum Schedule {
 
 impl Schedule {
     /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
-    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number: they
-    /// are equal on all hosts and in all variants of the experiment. Errors: class `plan` for more than [`MAX_DRAWN`].
+    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the pace, the seed and the slice's
+    /// number: they are equal on all hosts and in all variants of the experiment. Errors: class `plan` if more than
+    /// [`MAX_DRAWN`] random start times are expected.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
@@ -45,8 +46,8 @@ impl Schedule {
         }
     }
 
-    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds.
-    /// `operations` is the maximum for all hosts together.
+    /// Return the number of operations that this host performs in a slice (measured window) that lasts `lasts_ns`
+    /// nanoseconds. `operations` is the maximum for all hosts together.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -56,7 +57,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice. None if it is not scheduled.
+    /// Return when this operation begins, in nanoseconds from the start of the slice (measured window). Return None if
+    /// the schedule does not contain the operation.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),

@@ -7,8 +7,8 @@ use base::lines::invalid_command;
 use serde::Deserialize;
 
 /// The size of the data that workloads such as `query` and `load` read and write. (Workloads `ycsb` and `tpcc` have
-/// their own settings.) `fields` and `field_length`, the number of fields and their length in bytes, apply only to
-/// YCSB's table. sysbench, pgbench or the service's settings define the size of other records.
+/// their own settings.) Only YCSB's table uses `fields`, the number of fields of a record, and `field_length`, the
+/// length of a field in bytes. sysbench, pgbench or the service's settings define the size of other records.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {

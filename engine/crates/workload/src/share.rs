@@ -39,7 +39,8 @@ impl Share {
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
     /// Return this host's share of a workload, or None if none of its workers run on this host. Loading runs only on
-    /// the first host: it must begin with the first record, and its speed is not measured.
+    /// the first host, because it must begin with the first record. Several hosts would be of no use: the speed of
+    /// loading is not measured.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)

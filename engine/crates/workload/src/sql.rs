@@ -112,8 +112,9 @@ pub trait Sql: Session {
     type Parameters: Parameters;
     type Row<'a>: Row<'a>;
 
-    /// Prepare these statements. The other methods refer to them by index. This is not measured. Errors: class `server`
-    /// if a table is missing or has other columns; `protocol` for an invalid answer; those of a broken connection.
+    /// Prepare these statements. The other methods refer to them by index. The preparation is not measured. Errors:
+    /// class `server` if a table is missing or has other columns; `protocol` for an invalid answer; those of a broken
+    /// connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;

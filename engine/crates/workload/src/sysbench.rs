@@ -1,10 +1,11 @@
 //! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). Here a row depends only on the
-//! seed and its number. sysbench's own random numbers also depend on its threads.
+//! seed and the row's number. sysbench's own random numbers also depend on its threads.
 
 use base::Random;
 use std::io::Write;
 
-/// The number of groups in column `c`: eleven digits each, separated by hyphens, which makes 119 characters.
+/// The number of groups of digits in column `c`. Each group has eleven digits. With a hyphen between two groups, a
+/// value has 119 characters.
 const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
 const GROUP_LIMIT: u64 = 100_000_000_000;

@@ -205,7 +205,7 @@ impl Window {
     }
 
     /// Return whether the slice (measured window) ends early because an operation is too late. `delay` is the time in
-    /// nanoseconds by which the calling worker's next operation is late. If it exceeds the maximum, this function
+    /// nanoseconds by which the calling worker's next operation is late. If `delay` exceeds the maximum, this function
     /// returns true, and from then on returns true to all workers.
     pub fn gives_up(&self, delay: u64) -> bool {
         // Relaxed ordering suffices: an old value makes a worker begin one more operation, which does no harm.

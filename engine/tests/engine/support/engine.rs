@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The maximum duration in seconds of slices (measured windows) with a number of operations. A longer slice has hung.
 pub const HANG_SECONDS: f64 = 600.0;
-/// The maximum number of attempts to measure a slice. A slow machine can make an attempt unusable.
+/// The maximum number of attempts to measure a slice (a window). A slow machine can make an attempt unusable.
 const ATTEMPTS: usize = 20;
 
 pub struct Engine {

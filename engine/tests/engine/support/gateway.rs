@@ -168,7 +168,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway without protected columns, which does not query the server's list of columns.
+    /// Start a gateway that encrypts no columns, and therefore does not query the server's list of columns.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }

@@ -48,7 +48,8 @@ pub struct Mysql {
     pub answers: Answers,
 }
 
-/// A function that returns the answers for a connection with the attribute `costof_nonce`, if the client sent it.
+/// A function that returns the answers for one connection. Its argument is the connection attribute `costof_nonce`, or
+/// None if the client did not send this attribute.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 

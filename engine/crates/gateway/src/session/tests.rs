@@ -54,7 +54,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this login response, which the rules must allow. The server accepts the login. Discard the output.
+    /// Log in with this login response, which the rules must allow. The server accepts it. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -125,7 +125,7 @@ impl TestSession {
         processed
     }
 
-    /// Return the message of the error that is the only packet for the client. Nothing must be sent to the server.
+    /// Return the message of the error that is the client's only packet. Check that nothing was sent to the server.
     fn error(&mut self) -> String {
         let (to_client, to_server) = self.take();
         assert_eq!((to_client.len(), to_server), (1, vec![]), "{to_client:?}");
@@ -830,7 +830,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
     test.take();
     test.client(&data);
     assert!(test.final_error().1.contains("of at most 10 bytes"));
-    // A packet that continues in the next one is longer than any limit.
+    // This header announces a payload of 16 MB, which is above every limit and continues in the next packet.
     let mut test = TestSession::logged_in("shop");
     test.client(&[0xFF, 0xFF, 0xFF, 0, 0x03]);
     assert!(test.final_error().1.contains("a statement of at most"));

@@ -328,8 +328,8 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return all token lists that could mean the same to a server: the unchanged tokens, and for each negative number a
-/// copy in which it is split into a minus and a number, because a server parses `a -1` as `a - 1`.
+/// Return all token lists that could mean the same to a server. A server parses `a -1` as `a - 1`. The result therefore
+/// contains the unchanged tokens, and for each negative number a copy in which the minus is a separate token.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {

@@ -16,7 +16,8 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// True if the peer has ended or reset the connection. No event follows, so the descriptor stays readable.
+    /// True if the peer has ended or reset the connection. epoll then reports no further event, so the descriptor stays
+    /// marked as readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }

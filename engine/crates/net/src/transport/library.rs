@@ -34,7 +34,8 @@ pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     builder.set_security_level(level);
 }
 
-/// Make a server accept all TLS 1.3 cipher suites. OpenSSL's default list omits the CCM suites, which AWS-LC lacks.
+/// Make a server accept all TLS 1.3 cipher suites, because OpenSSL's default list omits the CCM suites. With AWS-LC do
+/// nothing, because it has no CCM suites.
 pub(super) fn accept_all_tls13_suites(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -62,7 +63,8 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
-/// Also return 0 if OpenSSL reports the group only by OpenSSL's own number (NID), unless the group is P-256 or X25519.
+/// OpenSSL reports some groups only by OpenSSL's own number (NID). Of these groups, P-256 and X25519 are converted to
+/// IANA's number, and 0 is returned for all others.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).

@@ -211,7 +211,8 @@ impl Stream {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// Receive bytes, none at the stream's end, into the thread's shared buffer. Return the result of `look` for them.
+    /// Receive bytes into the thread's shared buffer, call `look` with these bytes, and return its result. At the end
+    /// of the stream, `look` gets an empty slice.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {

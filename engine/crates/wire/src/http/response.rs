@@ -18,7 +18,8 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header, as parsed. An equal header is not parsed again. Most headers change once a second, by date.
+    /// The last header and its parsed content. If the next header is equal, it is not parsed again. Most headers change
+    /// only once a second, when the date in them changes.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -40,8 +41,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response; there must be at least one. If the response is now complete, return it and
-    /// the number of `bytes` that belong to it. Otherwise return None.
+    /// Process the next bytes of a response, at least one byte. If the response is now complete, return it and the
+    /// number of `bytes` that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -545,7 +546,7 @@ mod tests {
         }
     }
 
-    /// Return bytes that resemble valid or invalid responses. In parts, they cover every state of the parser.
+    /// Return bytes that resemble valid or invalid responses. Divided into parts, they cover every state of the parser.
     fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",

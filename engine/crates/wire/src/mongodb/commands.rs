@@ -176,7 +176,7 @@ fn append_enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     set_length(message, at);
 }
 
-/// Append a nested document. Here and below, `name` ends with a zero byte.
+/// Append a nested document. In all functions that append an element, `name` ends with a zero byte.
 fn append_document(message: &mut Vec<u8>, name: &[u8], elements: impl FnOnce(&mut Vec<u8>)) {
     message.push(DOCUMENT);
     message.extend_from_slice(name);

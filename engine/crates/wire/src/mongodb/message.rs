@@ -17,11 +17,12 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The flag bits 0 to 15. A receiver must refuse a message with one of these bits set that it does not know.
+/// The flag bits 0 to 15. If one of these bits is set and the receiver does not know it, the receiver must refuse the
+/// message.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
-/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, or
-/// is not the primary, or has stopped being the primary, or is neither primary nor secondary.
+/// The codes of "state change errors" (Server Discovery and Monitoring specification). A server sends one of them
+/// if it is shutting down, is not the primary, has stopped being the primary, or is neither primary nor secondary.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 /// The minimum number of bytes of a body: an empty BSON document.
 const SMALLEST_BODY: usize = 5;

@@ -32,7 +32,7 @@ use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The addresses of some members, `host:port`. One that answers is enough to find the others.
+    /// The addresses of some members, such as `db1:27017`. One member that answers is enough to find all members.
     pub addresses: Vec<String>,
     /// The name of the replica set. Null for a single server.
     pub replica_set: Option<String>,

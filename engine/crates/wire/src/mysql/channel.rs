@@ -77,9 +77,9 @@ impl Channel {
     }
 
     /// Check the sequence number of a packet whose header has arrived. `first` is the first byte of the payload, or
-    /// None if it has not arrived. This does not wait for the payload, because a server of another protocol could
-    /// announce megabytes that never arrive. An error packet may have any number, because a server may end the session
-    /// at any time, with a number that the client does not expect.
+    /// None if this byte has not arrived. Do not wait for the payload, because a server of another protocol could
+    /// announce megabytes that never arrive. An error packet may have any number, because a server may send an error
+    /// and end the session at any time.
     fn check_sequence(&self, sequence: u8, first: Option<&u8>) -> Result<()> {
         let is_error = first.is_none_or(|first| packet::is_error(&[*first]));
         if sequence == self.sequence || is_error {

@@ -48,7 +48,7 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Return the numbers of values and bytes decrypted since the last call, without those of unfinished result sets.
+    /// Return the numbers of values and bytes decrypted since the last call. Unfinished result sets are not included.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -58,7 +58,8 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    /// Return an error if the client requires this column, which it cannot decrypt, to be encrypted.
+    /// Check a column whose values are not decrypted. Errors: class `encryption` if the client requires the column to
+    /// be encrypted.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_demanded =
             |demand: &Demand| demand.matches(definition.original) || demand.matches(definition.visible_names());
@@ -85,7 +86,8 @@ impl MasterKeys {
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are not kept, and are refused if sent again, because of their lower numbers.
+    /// The current data key. Each new key has a higher number, so an older key that is sent again is refused. Older
+    /// keys are therefore not kept.
     data_key: Option<SessionKey>,
     /// The columns of earlier result sets. The key is the packet that defines the column.
     cached_columns: HashMap<Box<[u8]>, Column>,
@@ -107,7 +109,7 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// The decryption of the column. None for plaintext, and for ciphertext without a key for this client.
+    /// The decryption of the column. None if the column is plaintext, or if the encrypting gateway sent no key for it.
     encrypted: Option<Rc<Encrypted>>,
 }
 
@@ -156,8 +158,8 @@ impl Decryption {
     }
 
     /// Return the row with its values decrypted: the same bytes that the server sent to the gateway. Errors: class
-    /// `protocol` if the row is malformed; `encryption` if a value was modified or, in a binary row, if its length does
-    /// not fit the type of its column. In a text row, values of all types may have any length.
+    /// `protocol` if the row is malformed; `encryption` if a value was modified, or if the length of a value in a
+    /// binary row does not fit the type of its column. In a text row, values of all types may have any length.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);
@@ -241,7 +243,8 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // If the column must be encrypted, refuse ciphertext without a key too: the client cannot verify it.
+            // If the column must be encrypted, refuse plaintext, and also ciphertext without a key, which the client
+            // cannot verify.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
             self.cached_columns.insert(packet.into(), column.clone());
@@ -272,7 +275,7 @@ impl Decryption {
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns contain openers of the previous key, which cannot decrypt new values.
+                // The cached columns contain openers (decryptors) of the previous key, which cannot decrypt new values.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })

@@ -95,7 +95,8 @@ impl<'a> Authentication<'a> {
     async fn authenticate(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.io.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        // The attributes tell a gateway that the client decrypts, and the client's part of the session salt.
+        // The attributes tell an encrypting gateway that the client decrypts columns. They also contain the client's
+        // part of the session salt.
         let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
         let attributes: [&[u8]; 4] = [DECRYPTS_ATTRIBUTE, b"1", NONCE_ATTRIBUTE, nonce.as_bytes()];
         let response = Response {

@@ -88,7 +88,8 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and the sign that types follow.
+    // The flags (0 for no cursor), the number of iterations (1, in four bytes), the bitmap of NULLs (0 for none), and a
+    // 1, which means that types follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());
@@ -249,7 +250,8 @@ mod tests {
         assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
     }
 
-    /// The bytes (MySQL Internals, "COM_STMT_EXECUTE") are statement, flags, iterations, bitmap, types and values.
+    /// The request consists of the statement's number, flags, the number of iterations, the bitmap of NULLs, a 1 (types
+    /// follow), the parameter's type and its value (MySQL Internals, "COM_STMT_EXECUTE").
     #[test]
     fn executing_a_prepared_query_sends_the_key_as_bigint() {
         let mut request = Vec::new();

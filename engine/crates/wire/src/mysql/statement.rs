@@ -360,8 +360,8 @@ mod tests {
         prop_oneof![
             any::<i64>().prop_map(TestValue::Integer),
             prop::collection::vec(any::<u8>(), 0..300).prop_map(TestValue::Text),
-            // Midnight is not generated, because `mysql_common` then omits the time: its packet would differ from the
-            // client's packet, but mean the same.
+            // Midnight is not generated: for midnight, crate `mysql_common` omits the time, so that its packet differs
+            // from the client's packet although both mean the same.
             (0..20_000_u64, 1..86_400_u64).prop_map(|(day, second)| TestValue::Second(day * 86_400 + second)),
             Just(TestValue::Null),
         ]

@@ -14,7 +14,8 @@ use workload::ycsb::{Fields, Key, Shape, Values};
 /// The parameter type `MYSQL_TYPE_VAR_STRING`.
 const STRING: [u8; 2] = [0xFD, 0x00];
 
-/// The statements prepared on a connection for a workload. Those for a single field exist once for each field.
+/// The statements prepared on a connection for a workload. If operations read or write only one field of a record,
+/// there is one statement for each field.
 pub struct Statements {
     insert: Option<Prepared>,
     reads: Vec<Prepared>,

@@ -53,8 +53,8 @@ impl Channel {
         }
     }
 
-    /// Check that no message is left unread, except one that a server may send at any time: a notice, or the reason why
-    /// it ends the session. Such a message stays unread until the next call that receives an answer.
+    /// Check that no message is left unread. Messages that a server may send at any time are allowed: notices, and the
+    /// error with which it ends the session. They stay unread until the next call that receives an answer.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
@@ -137,7 +137,8 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a connection that broke during the answer, with the text of a server's earlier error.
+    /// Return the failure of a connection that broke during the answer. If the server had already sent an error, the
+    /// failure has the text of this error.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
@@ -222,7 +223,7 @@ mod tests {
         assert!(end(row(b"\0\x01\0\0\0\x011", 1).unwrap()).is_err(), "not read yet");
     }
 
-    /// Fuzzing: divide arbitrary bytes into messages as a channel does.
+    /// Fuzzing: process arbitrary messages, as if a channel had received them.
     #[test]
     fn reading_answers_from_arbitrary_messages_never_panics() {
         bolero::check!().with_iterations(2000).with_type().for_each(|messages: &Vec<(u8, Vec<u8>)>| {

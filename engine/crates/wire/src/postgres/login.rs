@@ -87,7 +87,7 @@ impl Opening {
             timeline.end_phase(Phase::TlsRequest, stream.traffic());
         }
         let stream = stream.secure(transport, address, timeline).await?;
-        // Otherwise another protocol's server could be mistaken for PostgreSQL (documentation on direct TLS).
+        // Without this check, another protocol's server could be mistaken for PostgreSQL (documentation on direct TLS).
         if self.negotiation == Negotiation::Direct && stream.agreed_protocol() != Some(TLS_NAME.as_bytes()) {
             return Err(Failure::new(
                 Class::TlsRefused,

@@ -155,7 +155,8 @@ impl Scripts {
         ))
     }
 
-    /// Prepare the statements with these indexes that the session lacks, like pgbench in a separate round trip.
+    /// Prepare those of the statements with these indexes that the session has not prepared yet. As in pgbench, this
+    /// takes a separate round trip.
     async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
         if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());

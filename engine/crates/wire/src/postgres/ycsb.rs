@@ -11,7 +11,8 @@ use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
-/// The names of the statements that a session has prepared. Those for a single field exist once for each field.
+/// The names of the statements that a session has prepared. If operations read or write only one field of a record,
+/// there is one statement for each field.
 pub struct Statements {
     shape: Shape,
     reads: Vec<String>,

@@ -22,7 +22,8 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox. Return the result of `read` for the first element of the reply and the rest.
+    /// Send the command in the outbox. Call `read` with the first element of the reply and a reader of the other
+    /// elements, and return its result.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {

@@ -65,7 +65,7 @@ impl Opening {
         }
     }
 
-    /// Append AUTH. Without a configured user it has only the password, the only form for servers before version 6.
+    /// Append AUTH. Without a configured user, AUTH has only the password: servers before version 6 know no other form.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {

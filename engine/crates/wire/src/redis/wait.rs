@@ -6,8 +6,9 @@ use base::error::{Class, Failure, Result};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// The server's timeout for the replicas in milliseconds. It is shorter than the time that an operation has after the
-/// end of its slice (a measured window), so that the server's answer says how many replicas have the write.
+/// The time in milliseconds after which the server answers even if too few replicas have the write. An operation may
+/// continue for longer than this time after its slice (a measured window) has ended. So the server's answer, which is
+/// the number of replicas that have the write, still arrives.
 const TIMEOUT_MS: i64 = 500;
 
 /// The number of replicas that must have a write before its operation ends.

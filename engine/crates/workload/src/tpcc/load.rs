@@ -90,9 +90,9 @@ const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VA
 const CUSTOMERS_AT_ONCE: u32 = 500;
 /// The number of orders in one statement. The statement with the lines of these orders is about 300 KB long.
 const ORDERS_AT_ONCE: u32 = 300;
-/// The maximum number of statements in the transaction of one unit, reached by units of kind `District`. Four
-/// statements are for the district's row, the history, the new orders, and COMMIT. The other statements are for the
-/// customers, the orders and the order lines.
+/// The maximum number of statements in the transaction of one unit (the data that one operation writes), reached by
+/// units of kind `District`. Four statements are for the district's row, the history, the new orders, and COMMIT. The
+/// other statements are for the customers, the orders and the order lines.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// The text of one INSERT statement, with the number of its rows.
@@ -123,7 +123,7 @@ impl Rows {
         }
     }
 
-    /// Generate the unit's statements and call `take` with each of them.
+    /// Generate the statements of the unit (part of the data) and call `take` with each of them.
     /// Errors: the first error of `take`, which ends the iteration.
     pub async fn for_each_part<E>(
         mut self,

@@ -41,7 +41,8 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows in the stock update statements. An order with fewer rows repeats its last row, to no effect.
+/// The numbers of rows in the statements that update stock. An order with fewer rows repeats its last row, which
+/// changes nothing.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so the minimum is one
 /// less than the smallest number of lines of an order.

@@ -56,8 +56,8 @@ pub enum CustomerSelection {
 }
 
 impl CustomerSelection {
-    /// Return the customer's number. A customer selected by last name is the middle one, rounded up, of those with this
-    /// last name sorted by first name (clause 2.5.2.2).
+    /// Return the customer's number. To select by last name, sort all customers with this name by first name, and
+    /// choose the one in the middle, rounded up (clause 2.5.2.2).
     /// Errors: those of the statement; class `protocol` if no customer has the name.
     pub async fn customer(
         &self,

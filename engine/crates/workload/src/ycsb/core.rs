@@ -417,7 +417,7 @@ mod tests {
         let mut random = Random::new(6);
         let drawn: Vec<_> = (0..100_000).map(|_| mix.next(&mut random)).collect();
         let inserts = drawn.iter().filter(|operation| **operation == Operation::Insert).count();
-        // 5,000 are expected, with a standard deviation of 69.
+        // 5,000 inserts are expected, with a standard deviation of 69.
         assert!((4655..5345).contains(&inserts), "{inserts}");
         assert!(drawn.iter().all(|operation| matches!(operation, Operation::Read | Operation::Insert)));
         assert!(Mix::new([(Operation::Read, 0.0)]).is_empty());

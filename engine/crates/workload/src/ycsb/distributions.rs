@@ -13,7 +13,7 @@ const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items, from which `eta` is computed, as in YCSB, even after the number has grown.
+    /// The initial number of items. As in YCSB, `eta` is computed from this number even after items were added.
     items: u64,
     /// The number of items over which `zeta` is summed.
     summed_items: u64,
@@ -55,8 +55,8 @@ impl Zipfian {
             return 1;
         }
         let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        // Rounding can make the rank too large. In a very small table that has grown, so can YCSB's `eta`, which
-        // depends on the initial number of items.
+        // Rounding can make the rank too large. In a very small table that has grown, `eta` can also make it too
+        // large, because YCSB computes `eta` from the initial number of items.
         (rank as u64).min(items - 1)
     }
 }
@@ -180,7 +180,8 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // The frequency of 0 is 1 / zeta. About a thousandth of the other numbers have the same hash.
+        // The number 0 has the frequency 1 / zeta. About a thousandth of the other numbers are mapped to the same
+        // record.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 

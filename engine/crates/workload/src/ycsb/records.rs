@@ -78,7 +78,8 @@ pub enum Fields {
     One(u32),
 }
 
-/// The kinds of a workload's operations and their fields: from them a protocol knows which statements to prepare.
+/// The kinds of a workload's operations and the fields that they use. They determine which statements a protocol
+/// prepares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,

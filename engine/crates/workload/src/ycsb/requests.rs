@@ -94,7 +94,8 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// True for each ended insert from index `readable` on. A record becomes readable after all earlier inserts.
+    /// For each index from `readable` on, whether the insert of this record has ended. A record becomes readable when
+    /// its own insert and all earlier inserts have ended.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -181,7 +182,7 @@ mod tests {
     fn uniform_requests_draw_every_record_equally_often() {
         let counts = counts(Requests::Uniform(20..120), 150);
         assert_eq!((share(&counts[..20]), share(&counts[120..])), (0.0, 0.0));
-        // 1000 each are expected, with a standard deviation of 32.
+        // 1000 requests for each record are expected, with a standard deviation of 32.
         assert!(counts[20..120].iter().all(|count| (840..1160).contains(count)), "{counts:?}");
     }
 

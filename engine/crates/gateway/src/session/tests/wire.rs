@@ -188,7 +188,7 @@ pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
 }
 
 /// Return the rules in `text` for a server with these columns, such as `people.name`, in the database `d`. A `+` at the
-/// end of a column (`people.id+`) means that the server generates its values.
+/// end of a column (`people.id+`) means that the server generates the column's values.
 pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     let column = |text: &&str| {
         let name = text.trim_end_matches('+');

@@ -1,4 +1,4 @@
-//! Tests of decryption. The answers are built here as a gateway would send them.
+//! Tests of decryption. The answers are built here as an encrypting gateway would send them.
 
 mod gateway;
 mod vectors;

@@ -1,4 +1,5 @@
-//! A minimal gateway for tests. It uses a fixed data key instead of a random one, so its output is always the same.
+//! A minimal gateway that encrypts columns, for tests. It uses a fixed data key instead of a random one, so its output
+//! is always the same.
 
 use super::super::*;
 use super::{APP, salt};
@@ -16,7 +17,8 @@ pub struct Gateway {
     sealers: HashMap<Algorithm, Sealer>,
 }
 
-/// The columns of a result set: `definitions` as the gateway sends them, and `plain` as the server sent them.
+/// The columns of a result set: `definitions` as the encrypting gateway sends them, and `plain` as the server sent them
+/// to the gateway.
 #[derive(Clone)]
 pub struct Table {
     pub definitions: Vec<Vec<u8>>,

@@ -228,9 +228,9 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return test vectors that the client must refuse, because it requires a column to be encrypted but cannot decrypt it:
-/// the column is plaintext, as if the connection bypassed the gateway, or the envelope (the decryption information
-/// after the column definition) was removed or contains no key for the client.
+/// Return test vectors that the client must refuse, because it requires a column to be encrypted but cannot decrypt it.
+/// In some vectors, the column is plaintext, as if the connection bypassed the gateway. In the other vectors, the
+/// envelope (the decryption information after the column definition) was removed or contains no key for the client.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
