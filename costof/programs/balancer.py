@@ -89,7 +89,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`, or of the whole process if it has no counters by port.
+        """Return the counters of the port named `entrance`, or of the whole process if it has no counts by port.
 
         The counters are empty if the process does not answer.
         """

@@ -111,7 +111,7 @@ class Runs:
 
 
 class Arm:
-    """An arm (variant) of a study of commands. Methods apply, verify and undo its settings, and measure its programs."""
+    """An arm (variant) of a study of commands. Methods apply, verify and undo its settings, and measure programs."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings

@@ -36,7 +36,8 @@ CLASSES = {
     **dict.fromkeys(("READ", "WRITE"), "table"),
     **dict.fromkeys(("CREATE", "ALTER", "DROP"), "ddl"),
 }
-#: The classes of statements that get an entry, for each value of the setting `EVENTS`. Without it, all classes do.
+#: The classes of statements that get an entry, for each value of the setting `EVENTS`. Without this setting, all
+#: classes get entries.
 CLASSES_OF_EVENTS = {
     "QUERY": {"read", "write", "misc", "ddl"},
     "QUERY_DDL": {"ddl"},

@@ -386,7 +386,7 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
+    """A MariaDB server with the tables of sysbench and YCSB and, if the study needs them, those of TPC-C.
 
     Clients at all distances (round-trip times) use it, directly or through tunnels.
     """

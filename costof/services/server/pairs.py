@@ -88,7 +88,7 @@ class Route:
 
 @dataclass(frozen=True)
 class PairObservation(Observation):
-    """The counters of an arm's route, as read from the server's sidecar and, in a pair, from the clients' sidecar."""
+    """The counters of an arm (variant), as read from the server's sidecar and, in a pair, from the clients' sidecar."""
 
     at_server: PassageCounters
     at_client: PassageCounters | None

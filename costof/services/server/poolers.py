@@ -40,7 +40,7 @@ STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
-    """An arm's settings for its pool.
+    """The settings of an arm (measured variant) for its pool.
 
     `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server. With
     `server_tls`, these connections use TLS. With `plain_passwords`, PgBouncer's file of users contains passwords
@@ -81,7 +81,7 @@ class PoolerSettings:
 
 @dataclass(frozen=True)
 class ArmPool:
-    """The pool of an arm. `address` is the 'address:port' of PgBouncer to which the arm's clients connect."""
+    """The pool of an arm (variant). `address` is the 'address:port' of PgBouncer to which the arm's clients connect."""
 
     settings: PoolerSettings
     pool: Pool

@@ -78,7 +78,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the maximum number of operations in a run; None with a fixed rate, because only time then limits it."""
+    """Return the maximum number of operations in a run; None at a fixed rate, at which only time limits it."""
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]
