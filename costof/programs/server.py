@@ -432,8 +432,7 @@ def lab_server(program: str | None) -> type[LabServer]:
 
 
 def target_server(program: str | None, study: str) -> type[TargetServer]:
-    """Return a program's subclass of `TargetServer`. Raises `LAB_ONLY_PROGRAM`, which names `study`, if there is
-    none."""
+    """Return a program's subclass of `TargetServer`. Raises `LAB_ONLY_PROGRAM` for `study` if there is none."""
     server: type[TargetServer] | None = getattr(_module(program), "target_server", None)
     if server is None:
         raise CostofError(ErrorText.LAB_ONLY_PROGRAM, study=study)

@@ -26,8 +26,8 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
 #: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: For programs that run for a number of requests: the maximum seconds that each connection may wait for network round
-#: trips. On a slow network such a program sends fewer requests, so that its run stays short.
+#: The maximum time in seconds that a connection may wait for network round trips in one run of a program. It limits the
+#: number of requests of programs that cannot run for a fixed time: on a slow network they send fewer requests.
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server stops answering.
 LONGEST_SECONDS = 60.0
@@ -179,7 +179,8 @@ class Client:
 def _folder(invocation: Invocation, output: Path) -> Path:
     """Return the folder for the files that a program needs. It is beside `output`.
 
-    The folder's name is a hash of the files' contents, so arms with the same files use the same folder.
+    The folder's name is a hash of the files' contents, so arms (measured variants) with the same files use the same
+    folder.
     """
     content = [(name, each.get_secret_value()) for name, each in sorted(invocation.files.items())]
     return output.with_name(hashlib.sha256(f"{output} {content}".encode()).hexdigest()[:16])

@@ -51,7 +51,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A command that checks whether the arm's settings are in effect has failed, or has printed unexpected output."""
+    """A command that checks the settings of an arm (measured variant) has failed, or has printed unexpected output."""
 
 
 class AroundError(Exception):
@@ -88,8 +88,8 @@ class Runs:
     def left_behind(self) -> dict[str, list[str]]:
         """Return the names of the processes that the commands of this slice (measured window) left running.
 
-        The key `LEFT_RUNNING` has the processes that were then killed. The key `LEFT_BEHIND` has daemons, which were
-        not killed. Keys without processes are left out.
+        The key `LEFT_RUNNING` has the processes that costof then killed. The key `LEFT_BEHIND` has daemons, which
+        costof did not kill. Keys without processes are left out.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}

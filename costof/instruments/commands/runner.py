@@ -98,12 +98,12 @@ class Runner:
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
     def clean_up(self) -> list[str]:
-        """Clean up the arms that were set up; later calls do nothing. Return a sentence for each failed `cleanup`."""
+        """Clean up the arms (variants) that were set up, at the first call only. Return a sentence for each failure."""
         arms, self._set_up = self._set_up, []
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the settings of the arm that will be measured next, and return the answer.
+        """Verify the settings of the arm (variant) that will be measured next, and return the answer.
 
         This answer never reports an error. If the verification failed, the answer to the next slice (measured window)
         reports it.

@@ -67,7 +67,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return which hosts found that the arm's settings were not in effect, and why; None if no host did.
+    """Return which hosts found that the settings of an arm (variant) were not in effect, and why; None if no host did.
 
     `answers` maps the names of hosts to their answers.
     """

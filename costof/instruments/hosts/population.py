@@ -229,7 +229,7 @@ class Population:
         """Send each host its order and return the replies. Raises `HostLostError`.
 
         A host is lost if its measuring process does not answer the actor within `seconds`, or if the actor does not
-        answer within `PATIENCE_SECONDS` more.
+        answer within a further `PATIENCE_SECONDS`.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)

@@ -355,7 +355,7 @@ class ReplicaSet:
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Heartbeats open connections, too, which would change the counters that are read here, so make them rare.
+            # Make heartbeats rare: they open connections, which would change the counters that are read here.
             heartbeatFrequencyMS=600_000,
             **login,
         )

@@ -31,7 +31,7 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # By default Redis requires client certificates, which only some arms use.
+    # By default Redis requires client certificates, which only some arms (measured variants) use.
     "tls-auth-clients": "no",
     # Turn snapshots off: a separate process would write them while some arms (variants) are measured and not while
     # others are.

@@ -148,7 +148,7 @@ class Poolers(Entrances):
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
             # PgBouncer opens its connections to the server at its start and keeps them, so the server must first switch
-            # to the key that these arms require.
+            # to the key that the pooler's arms (measured variants) require.
             server.show_key(settings.key)
             try:
                 pooler.start()

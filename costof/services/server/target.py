@@ -17,7 +17,7 @@ def offers(level: Level, access: Access) -> bool:
 
     These levels cannot be measured:
 
-    - a level that needs a program in front of the server that exists only in a lab;
+    - a level that needs a program in front of the server, because only a lab has such programs;
     - a level that changes the server's configuration, unless the level also has settings for single sessions;
     - a level that needs a pooler, if the user has not given the pooler's URL.
     """
