@@ -1,9 +1,9 @@
 """The command runner: the process that runs and measures the user's commands, on costof's order.
 
-It is run as `python -m costof.instruments.commands.runner`. It is separate from costof so that it can clean up even if
-costof is killed. It then ends the running command, undoes the arm's levels (changed settings) and kills everything that
-the command started. With `--sealed` it is controlled from another host, which encrypts the plan, because the plan may
-contain secrets (docs/ipc.md).
+The runner is started as `python -m costof.instruments.commands.runner`. It is a separate process so that it can clean
+up if costof is killed: it ends the running command, undoes the arm's levels (changed settings) and kills everything
+that the command started. With `--sealed`, the runner is controlled from another host, which encrypts the plan, because
+the plan may contain secrets (docs/ipc.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entrances: tunnels, poolers and proxies in front of a lab's server, to which clients of some arms (variants) connect."""
+"""Entrances: tunnels, poolers and proxies in front of a lab's server, to which the clients of some arms connect."""
 
 from __future__ import annotations
 
