@@ -34,8 +34,8 @@ EVIDENCE_PATH = "/costof-evidence"
 #: The name in the certificate of the origin (the HTTP server). A balancer that uses TLS to the origin verifies this
 #: name.
 ORIGIN_NAME = "origin"
-# A shell script that lets a host open thousands of connections a second, with two kernel settings that operators use
-# too. A closed connection keeps its port for a minute (TIME_WAIT), so a host would run out of ports without these
+# A shell script that lets a host open thousands of connections a second, with two kernel settings that operators also
+# use. A closed connection keeps its port for a minute (TIME_WAIT), so a host would run out of ports without these
 # settings. If /proc/sys is not writable, the script changes nothing, and the kernel's default of 28,000 ports must be
 # enough.
 MANY_PORTS = """
@@ -89,7 +89,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`, or of the whole process if it has no counters by port.
+        """Return the counters of the port named `entrance`, or of the whole process if it has no counts by port.
 
         The counters are empty if the process does not answer.
         """

@@ -8,13 +8,14 @@ from costof.messages.answers import REPORTED, SliceAnswer
 
 #: Names of a server's counters in `LabServer.readings`: flushes of the server's logs, and bytes written to the logs.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
-#: The server may make fewer flushes than expected by this factor. One flush serves all commits in flight, so the
-#: expected number is computed from the mean number of commits in flight, which is exceeded at times.
+#: The server may make fewer flushes than expected, by this factor. The expected number is computed from the mean number
+#: of commits in flight, because one flush serves all of them. When more commits than the mean are in flight, the server
+#: needs fewer flushes.
 TOLERANCE = 2.0
 #: The number of flushes a second that a server may do in the background, that is, without a waiting commit.
 BACKGROUND_PER_SECOND = 25.0
-#: The counter of flushes is read before and after a slice (a measured window), so that a busy machine makes the time
-#: between the two readings longer than the slice. At least this time counts for flushes in the background.
+#: The minimum time for which flushes in the background are permitted, even in a shorter slice (measured window): on a
+#: busy machine, the time between the two readings of the counter is longer than the slice.
 LEAST_SECONDS = 1.0
 
 

@@ -70,7 +70,7 @@ class _Reloaded(Model):
 class GatewayLearning(Model):
     """Settings that make the gateway record, in `file`, the statements that some accounts send.
 
-    The gateway's rules must not restrict the accounts.
+    The gateway's rules must not restrict these accounts.
     """
 
     file: Path

@@ -214,7 +214,8 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # nginx reads the whole body before it asks the origin, with and without inspection. The directives apply only
-        # to the port for clients: the rules would block the lab's own status requests.
+        # The buffer has the same size with and without inspection: nginx always reads the whole body before it asks the
+        # origin. The directives apply only to the port for clients: the rules would block the lab's own status
+        # requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

@@ -218,7 +218,7 @@ class PlannedUse:
     - `most_operations`: the maximum number of operations of the run; None if only time limits them.
     - `factor`: the main factor, such as 'transport'.
     - `levels` maps each level that the run measures, such as 'tls', to the level's table `target` in the study.
-    - `offered`: the same for all levels that this server may be able to measure.
+    - `offered` is like `levels`, but has all levels that this server may be able to measure.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -345,7 +345,7 @@ class TargetServer(ABC):
 
     @property
     def url_promises(self) -> bool:
-        """Return whether the URL says that the server has what `may_lack` names. A dry run then believes it."""
+        """Return whether the URL says that the server has what `may_lack` names. A dry run relies on this."""
         return False
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
@@ -432,7 +432,7 @@ def lab_server(program: str | None) -> type[LabServer]:
 
 
 def target_server(program: str | None, study: str) -> type[TargetServer]:
-    """Return the class of a program's targets. Raises `LAB_ONLY_PROGRAM`, which names the study, if it has none."""
+    """Return a program's subclass of `TargetServer`. Raises `LAB_ONLY_PROGRAM` for `study` if there is none."""
     server: type[TargetServer] | None = getattr(_module(program), "target_server", None)
     if server is None:
         raise CostofError(ErrorText.LAB_ONLY_PROGRAM, study=study)
@@ -440,7 +440,7 @@ def target_server(program: str | None, study: str) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, by name, a function for each required program that finds it and raises an error if it is missing."""
+    """Return, by program name, functions that find the required programs, and raise an error for a missing one."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

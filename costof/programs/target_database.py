@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat, that is, after nine failed heartbeats in a row. Fewer fail
-#: while a replica set elects a new primary.
+#: A run counts as dead after this time without a heartbeat, that is, after nine failed heartbeats in a row. Fewer
+#: heartbeats fail while a replica set elects a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 

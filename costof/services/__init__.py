@@ -35,8 +35,8 @@ class Observation:
 class Judgement:
     """A service's comparison of its servers' states before and after one slice (measured window).
 
-    - `mismatch`: why the slice contradicts its arm's settings, for example because connections did not use TLS; None if
-      it does not.
+    - `mismatch`: why the slice contradicts the settings of its arm (measured variant), for example because connections
+      did not use TLS; None if it does not.
     - `figures`: results by the names of their metrics, such as the bytes per operation.
     - `facts`: texts for the report.
     - `counts`: counts in this slice. As evidence, the report shows each count's sum over all slices and the warm-up.
@@ -105,7 +105,8 @@ class Service(ABC):
     def commands(self) -> list[str]:
         """Return a text for each of the user's commands that the run would execute, for `--dry-run`.
 
-        Each text first says when, or for which arm, the command is executed, such as 'around each slice: …'.
+        Each text first says when, or for which arm (measured variant), the command is executed, such as 'around each
+        slice: …'.
         """
         cpu, memory = self.server_cpu, self.server_memory
         around = [f"around each slice: {cpu.command}"] if cpu else []

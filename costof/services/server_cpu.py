@@ -17,7 +17,7 @@ LAG_SECONDS = 5.0
 #: Wrong units in which a command may print the CPU time, each with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
 #: A typical number of busy cores of a server. If the printed CPU time means impossibly many cores, its unit is not
-#: seconds. The error then suggests the unit with which the number of cores is closest to this one.
+#: seconds. The error then suggests the unit with which the number of cores is closest to this typical number.
 USUAL_CORES = 0.3
 
 #: Known formats of a command's output, which contains other data too. Each has a pattern for the lines with the CPU

@@ -26,8 +26,8 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
 #: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: For programs that run for a number of requests: the maximum seconds that each connection may wait for network round
-#: trips. On a slow network such a program sends fewer requests, so that its run stays short.
+#: The maximum time in seconds that a connection may wait for network round trips in one run of a program. It limits the
+#: number of requests of programs that cannot run for a fixed time: on a slow network they send fewer requests.
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server stops answering.
 LONGEST_SECONDS = 60.0
@@ -43,7 +43,7 @@ class UnsupportedArmError(Exception):
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """The load for one arm: which of the program's tests to run, over how many connections, and on how many records.
+    """The load for one arm (measured variant): which of the program's tests to run, and over how many connections.
 
     `records` is the number of records in the server's database. `round_trip_ms` is the delay that the lab adds to each
     round trip.
@@ -65,7 +65,7 @@ class ClientLoad:
 
 @dataclass(frozen=True)
 class Invocation:
-    """The options, environment variables and files with which a program runs on an arm.
+    """The options, environment variables and files with which a program runs on an arm (measured variant).
 
     The environment variables in `secrets` are never printed or stored. `files` maps file names to contents. The program
     runs in a folder that contains these files and that only this user can read.
@@ -98,9 +98,9 @@ class ClientTest:
 class Client:
     """A load generator that the user can choose with `--client`.
 
-    `run` is its command line, and `package` its Debian package. `services` lists the servers that it can send load to,
-    by server program ('postgres') or kind of service ('http'). By default the client runs the first of `tests`, with
-    `connections` connections.
+    `run` is the program's command line, and `package` its Debian package. `services` lists the server programs
+    ('postgres') or kinds of service ('http') to which the program can send load. By default the client runs the first
+    of `tests`, with `connections` connections.
 
     `invocation` returns the options and environment variables for a server, or raises `UnsupportedArmError`. `folders`
     returns folders in which to look for the program besides those in PATH.
@@ -179,7 +179,8 @@ class Client:
 def _folder(invocation: Invocation, output: Path) -> Path:
     """Return the folder for the files that a program needs. It is beside `output`.
 
-    The folder's name is a hash of the files' contents, so arms with the same files use the same folder.
+    The folder's name is a hash of the files' contents, so arms (measured variants) with the same files use the same
+    folder.
     """
     content = [(name, each.get_secret_value()) for name, each in sorted(invocation.files.items())]
     return output.with_name(hashlib.sha256(f"{output} {content}".encode()).hexdigest()[:16])
@@ -223,7 +224,7 @@ def closing_headers(requests_per_connection: int | None) -> list[str]:
 
 
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
-    """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
+    """Raise `UnsupportedArmError` if the arm (measured variant) needs TLS settings that the program lacks.
 
     These settings are session resumption, a fixed cipher suite, a fixed group, and a TLS version that is not in
     `versions`. The version None stands for an arm that does not fix the version.

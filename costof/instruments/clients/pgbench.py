@@ -1,4 +1,4 @@
-"""pgbench, the load generator of PostgreSQL: its tests, and its options and environment variables for an arm.
+"""pgbench, the load generator of PostgreSQL: its tests, and the options and environment variables for an arm (variant).
 
 Connection settings are passed as environment variables (https://www.postgresql.org/docs/current/libpq-envars.html).
 """

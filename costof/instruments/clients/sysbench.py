@@ -22,8 +22,8 @@ from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
 VARIABLE = "SYSBENCH_PASSWORD"
-#: All users of the machine can see a process's arguments. `printf` is built into the shell, so no process has the
-#: password there.
+#: A shell script that gives sysbench its password through a pipe, because all users of the machine can see a process's
+#: arguments. `printf` is built into the shell and starts no process, so the password is in no process's arguments.
 WITH_PASSWORD = f'printf "mysql-password=%s\\n" "${VARIABLE}" | exec "$0" --config-file=/dev/stdin "$@"'
 
 

@@ -43,7 +43,7 @@ _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
 class StepError(Exception):
-    """An arm cannot be measured: a program or secret is missing, or its settings could not be applied or verified."""
+    """An arm (variant) cannot be measured: a program or secret is missing, or a setting was not applied or verified."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
@@ -51,7 +51,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A command that checks whether the arm's settings are in effect has failed, or has printed unexpected output."""
+    """A command that checks the settings of an arm (measured variant) has failed, or has printed unexpected output."""
 
 
 class AroundError(Exception):
@@ -88,8 +88,8 @@ class Runs:
     def left_behind(self) -> dict[str, list[str]]:
         """Return the names of the processes that the commands of this slice (measured window) left running.
 
-        The key `LEFT_RUNNING` has the processes that were then killed. The key `LEFT_BEHIND` has daemons, which were
-        not killed. Keys without processes are left out.
+        The key `LEFT_RUNNING` has the processes that costof then killed. The key `LEFT_BEHIND` has daemons, which
+        costof did not kill. Keys without processes are left out.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
@@ -111,7 +111,7 @@ class Runs:
 
 
 class Arm:
-    """One arm of a study of commands. Its functions apply, verify and undo its settings, and measure its programs."""
+    """An arm (variant) of a study of commands. Methods apply, verify and undo its settings, and measure programs."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
@@ -151,7 +151,8 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run all undo commands, even if one fails or, with `None` instead of `STDIN`, costof ends.
+            # Run all undo commands, even if one fails. Pass `None` instead of `STDIN`, so that they run even if costof
+            # ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -168,7 +169,7 @@ class Arm:
                 raise NotVerifiedError("not_verified", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run the program repeatedly until the slice's number of runs (`order.operations`) or its time is reached.
+        """Run the program until the slice (measured window) has enough runs (`order.operations`) or its time is over.
 
         The program runs at least once. A program that itself measures for a fixed time (`once`) runs exactly once.
         """
@@ -294,7 +295,7 @@ class Arm:
         seconds: float = process.STEP_SECONDS,
         directory: Path | None = None,
     ) -> tuple[str | None, str]:
-        """Run a command that is not measured, such as one that applies, verifies or undoes a level.
+        """Run a command that is not measured, such as one that applies, verifies or undoes a level (setting).
 
         Return why the command failed (None if it succeeded), and its output, both with masked secrets.
         """

@@ -75,7 +75,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The password in the line is quoted or escaped and cannot be replaced. Show only the program.
+            # The password is quoted or escaped in the line, so `replace` would not find it. Show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)

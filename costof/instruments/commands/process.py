@@ -129,7 +129,8 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # Kill the group before wait4 reaps the process. The kernel may then give the group's ID to another group.
+            # Kill the group before wait4 reaps the process: after wait4, the kernel may give the group's ID to another
+            # group.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -250,13 +251,14 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 def _wait_for_names(group: int, leader: str) -> None:
     """Wait at most `NAMING_SECONDS` until no remaining child of a command still has the command's name.
 
-    A child that has just been forked has the command's name, `leader`, until it calls exec. The user sees the names.
+    A child that has just been forked has the command's name, `leader`, until it calls exec. The function waits because
+    costof shows the children's names to the user.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # waitid raises ChildProcessError if no child is left. Without WEXITED, it does not count the command's own
-            # process, which has ended but is not reaped yet.
+            # waitid raises ChildProcessError if no child is left. The command's own process has ended but is not reaped
+            # yet; without WEXITED, waitid ignores it.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return

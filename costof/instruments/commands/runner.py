@@ -1,9 +1,9 @@
 """The command runner: the process that runs and measures the user's commands, on costof's order.
 
-It is run as `python -m costof.instruments.commands.runner`. It is separate from costof so that it can clean up even if
-costof is killed. It then ends the running command, undoes the arm's levels (changed settings) and kills everything that
-the command started. With `--sealed` it is controlled from another host, which encrypts the plan, because the plan may
-contain secrets (docs/ipc.md).
+The runner is started as `python -m costof.instruments.commands.runner`. It is a separate process so that it can clean
+up if costof is killed: it ends the running command, undoes the arm's levels (changed settings) and kills everything
+that the command started. With `--sealed`, the runner is controlled from another host, which encrypts the plan, because
+the plan may contain secrets (docs/ipc.md).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: A planned beginning of a slice (`opens_ns`) must not be further ahead than this. A later beginning was probably read
-#: from another host's clock.
+#: The planned beginning of a slice (a measured window) must not be further ahead than this. A later beginning was
+#: probably read from another host's clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -51,7 +51,7 @@ class OrderError(Exception):
 
 
 class Runner:
-    """The command runner's arms (measured variants) in one run, and the errors of arms that cannot run (`refused`)."""
+    """The arms (measured variants) of a run. `refused` has the errors of arms that cannot run."""
 
     def __init__(self, plan: Plan) -> None:
         self.arms: dict[str, Arm] = {}
@@ -71,12 +71,14 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Set up all arms, and test each one: apply, verify and undo its settings. Return the answer `ready`.
+        """Set up all arms (measured variants), and test each one: apply, verify and undo its settings.
 
-        Raises `AroundError` if a `setup` command fails. For an arm that does not work, the answer has an error.
+        Return the answer `ready`, with an error for each arm that does not work. Raises `AroundError` if a `setup`
+        command fails.
         """
         for arm in self.arms.values():
-            # The control and its identical copy have the same settings and need only one `setup`.
+            # The control (the arm without the protection) and its identical copy have the same settings and need only
+            # one `setup`.
             if arm.settings not in (each.settings for each in self._set_up):
                 self._set_up.append(arm)
                 arm.set_up()
@@ -96,12 +98,12 @@ class Runner:
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
     def clean_up(self) -> list[str]:
-        """Clean up the arms that were set up; later calls do nothing. Return a sentence for each failed `cleanup`."""
+        """Clean up the arms (variants) that were set up, at the first call only. Return a sentence for each failure."""
         arms, self._set_up = self._set_up, []
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the settings of the arm that will be measured next, and return the answer.
+        """Verify the settings of the arm (variant) that will be measured next, and return the answer.
 
         This answer never reports an error. If the verification failed, the answer to the next slice (measured window)
         reports it.
@@ -180,7 +182,7 @@ class Runner:
         }
 
     def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
-        """Return the error that `prepare` has stored for this slice, and forget it; None if there was no error.
+        """Return the error that `prepare` has stored for this slice (measured window), and forget it; None if no error.
 
         Only a slice with a planned beginning (`opens_ns`) must be preceded by `prepare`. Raises `OrderError` if the
         last `prepare` was for another slice, or if the beginning is too far ahead.
@@ -200,7 +202,8 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
     If `opener` is not None, it decrypts the first message. The function adds the folders that it creates to `folders`,
-    and the arms' cleanup to `ending`. The caller must remove the folders and close `ending`. Raises `OrderError`.
+    and the clean-up of the arms (measured variants) to `ending`. The caller must remove the folders and close `ending`.
+    Raises `OrderError`.
     """
     runner: Runner | None = None
     for line in sys.stdin:

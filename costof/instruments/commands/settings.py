@@ -222,7 +222,7 @@ class SecretSource(Model):
 
 
 class Program(Model):
-    """A program to measure on one arm, with the placeholders in its command lines filled in."""
+    """A program to measure on one arm (variant), with the placeholders in its command lines filled in."""
 
     argv: list[str]
     once: bool
@@ -241,7 +241,7 @@ class Program(Model):
     directory: Path | None = None
 
     def at_rate(self, per_second: float | None) -> Program:
-        """Return the program with '{rate}' replaced by the rate of a slice; unchanged if the slice has no rate."""
+        """Return the program with '{rate}' replaced by the rate of a slice (window); unchanged if there is no rate."""
         if per_second is None:
             return self
         rate = f"{per_second:g}"
@@ -265,7 +265,7 @@ class VerificationCommand(Model):
 
 
 class CommandSettings(ServiceSettings):
-    """All commands of an arm, with their placeholders filled in. `output` is the path that replaced '{output}'."""
+    """All commands of an arm (variant) with filled-in placeholders. `output` is the path that replaced '{output}'."""
 
     protocol: Literal["command"] = "command"
     addresses: list[str] = []
@@ -309,7 +309,7 @@ def build_settings(
     output: Path,
     study_words: Collection[str] = (),
 ) -> CommandSettings:
-    """Fill in the placeholders in an arm's commands, and return the command runner's settings for the arm.
+    """Fill in the placeholders in the commands of an arm (measured variant). Return the command runner's settings.
 
     `level` has the merged settings of all levels of the arm. `programs` maps a workload's name to its program and to
     the values of its numeric placeholders, such as `{"seconds": 10}`. `secrets` maps environment variables to their

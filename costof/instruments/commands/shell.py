@@ -28,7 +28,7 @@ _BUILT_IN = frozenset(
 ) | {"ulimit", "umask", "unset", "wait"}
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
-#: The substitute for quoted characters in a search for shell syntax, since they have no special meaning there.
+#: The substitute for quoted characters in a search for shell syntax, since quoted characters have no special meaning.
 _OPAQUE = "\0"
 _END: tuple[str, Quote] = ("", "")
 

@@ -107,7 +107,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _context(transport: Transport) -> ssl.SSLContext:
-    """Return the TLS context for an arm's connections.
+    """Return the TLS context for the connections of an arm (measured variant).
 
     Create it once for each arm, as an application does at its start: loading the CA certificates is slow.
     """

@@ -90,9 +90,9 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     @abstractmethod
     def check(self, arm: Arm) -> str | None:
-        """Connect once to find out whether the arm works. Return the server's address; None if unknown.
+        """Open the arm's persistent connection, to find out whether the arm works. Raises `DriverError` if it does not.
 
-        This opens the arm's persistent connection. Raises `DriverError` if the arm does not work.
+        Return the server's address; None if unknown.
         """
 
     @abstractmethod

@@ -49,7 +49,7 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
             )
         self._persistent[arm.name] = client = self._client(arm)
         try:
-            # First connect without retries, so that an arm that cannot work fails at once.
+            # First connect without retries, so that an arm (variant) that cannot work fails at once.
             with self._client(arm, retry=Retry(NoBackoff(), 0)) as once:
                 once.ping()
             client.ping()

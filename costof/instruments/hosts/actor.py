@@ -72,8 +72,8 @@ class HostActor:
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
         """Start the load generator (the engine). Return its first line of output, or `{"failed": …}`.
 
-        `engine` is the content of its program file, which is kept in memory. `authorities` are the contents of CA
-        files. The answer's `files` are the paths at which the engine can read the CA files.
+        `engine` is the content of the engine's program file, which is kept in memory. `authorities` are the contents of
+        CA files. The answer's `files` are the paths at which the engine can read the CA files.
         """
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:

@@ -291,7 +291,7 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
 
     All hosts are called at the same time, `CALLS` times. Only the fastest call to each host counts. The host reads its
     clock at some point during the call, so the error is at most half of the call's duration. The order of the hosts
-    changes each time: the host that is called last and read first has the shortest call.
+    changes each time, because the host that is called last and whose answer is read first has the shortest call.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

@@ -42,7 +42,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers to a slice into the fields of a `SliceAnswer`, with the longest elapsed time."""
+    """Merge the hosts' answers to a slice (measured window) into the fields of one `SliceAnswer`."""
     first = parts[0]
     return {
         "id": first.id,
@@ -67,7 +67,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return which hosts found that the arm's settings were not in effect, and why; None if no host did.
+    """Return which hosts found that the settings of an arm (variant) were not in effect, and why; None if no host did.
 
     `answers` maps the names of hosts to their answers.
     """
@@ -190,10 +190,10 @@ def late(parts: Sequence[HostPart]) -> str | None:
 
 
 def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
-    """Return why the hosts did not measure a slice at the same time; None if they did.
+    """Return why the hosts did not measure a slice (measured window) at the same time; None if they did.
 
     The slice ends after `operations` or `seconds`. A host has ended when it has done its part of the operations, or
-    when the time is over. The rest of an operation that then still runs is ignored.
+    when the time is over. If an operation is still running when the time is over, its rest is ignored.
 
     For a program that itself measures for a fixed time, pass 0 operations and infinite seconds: a host then ends with
     its program.

@@ -191,7 +191,7 @@ class Population:
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in replies.items()})
 
     def slice(self, order: SliceOrder, limits: Limits) -> PopulationAnswer:
-        """Measure one slice on all hosts, each with its share of the operations. Raises `HostLostError`."""
+        """Measure one slice (window) on all hosts, each with its share of the operations. Raises `HostLostError`."""
         opens = dict.fromkeys(self.hosts) if order.id == 0 else self._opening(order, limits)
         self._patience = order.seconds + limits.longest_seconds + PATIENCE_SECONDS
         orders = {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in self.hosts}
@@ -214,7 +214,7 @@ class Population:
         return True
 
     def _opening(self, order: SliceOrder, limits: Limits) -> dict[Host, int | None]:
-        """Prepare every host for a slice. Return the time at which each host must begin, on the host's own clock."""
+        """Prepare every host for a slice (measured window). Return its beginning on each host's clock."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
         replies = self._ask(
             {host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS + limits.verifying_seconds
@@ -229,7 +229,7 @@ class Population:
         """Send each host its order and return the replies. Raises `HostLostError`.
 
         A host is lost if its measuring process does not answer the actor within `seconds`, or if the actor does not
-        answer within `PATIENCE_SECONDS` more.
+        answer within a further `PATIENCE_SECONDS`.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)

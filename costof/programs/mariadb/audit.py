@@ -36,7 +36,8 @@ CLASSES = {
     **dict.fromkeys(("READ", "WRITE"), "table"),
     **dict.fromkeys(("CREATE", "ALTER", "DROP"), "ddl"),
 }
-#: The classes of statements that get an entry, for each value of the setting `EVENTS`. Without it, all classes do.
+#: The classes of statements that get an entry, for each value of the setting `EVENTS`. Without this setting, all
+#: classes get entries.
 CLASSES_OF_EVENTS = {
     "QUERY": {"read", "write", "misc", "ddl"},
     "QUERY_DDL": {"ddl"},
@@ -150,8 +151,8 @@ class Audit(MariadbPart[AuditConfiguration]):
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # TPC-C's client counts all its statements together. The server counts its reads and its writes. All other
-            # statements are COMMIT or ROLLBACK.
+            # TPC-C's client counts all its statements together. The server counts the reads and the writes separately.
+            # All other statements are COMMIT or ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:

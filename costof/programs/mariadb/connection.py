@@ -375,11 +375,10 @@ class MarkedDatabase:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables that `marker` (a run's record) lists if the database still has this marker.
+        """If the database still has `marker` (a run's record), drop the tables that the marker lists.
 
-        Return whether it had the marker.
-
-        The database is dropped too if the run has created it and it holds no other tables.
+        The database is dropped too if the run has created it and it holds no other tables. Return False and change
+        nothing if the database is not the run's.
         """
         tables = self._tables()
         if not self._is_marked(marker, tables):
@@ -449,7 +448,7 @@ class MysqlLeftovers(Leftovers):
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """Return the reason to keep a database, or None if it may be removed.
 
-    If it may be removed, it stays locked until the connection ends, so that no run can begin to use it before.
+    A database that may be removed stays locked until the connection ends, so that no run can begin to use it.
     """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):

@@ -52,8 +52,8 @@ SETTINGS = {
     "innodb-buffer-pool-size": "256M",
     # The server writes the whole file at its first start. The default, 96M, would only take longer.
     "innodb-log-file-size": "32M",
-    # Other runs may use up the kernel's limits for asynchronous I/O. The server does not need it, since it reads from
-    # its buffer pool.
+    # Other runs may use up the kernel's limits for asynchronous I/O. The server does not need asynchronous I/O, since
+    # it reads from its buffer pool.
     "innodb-use-native-aio": "OFF",
     # From level 2 on, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
@@ -386,7 +386,7 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
+    """A MariaDB server with the tables of sysbench and YCSB and, if the study needs them, those of TPC-C.
 
     Clients at all distances (round-trip times) use it, directly or through tunnels.
     """

@@ -203,8 +203,8 @@ class MongodbSettings(ServiceSettings):
         """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
 
         A write that waits for a majority also waits for the majority's flushes, unless a replica set's
-        `writeConcernMajorityJournalDefault` is false. With `j: false` it still waits for flushes of a majority, but
-        does not cause one on the primary.
+        `writeConcernMajorityJournalDefault` is false. With `j: false` such a write still waits for the majority's
+        flushes, but does not itself cause a flush on the primary, so the result is False.
         """
         if self.journal is not None or self.write_concern is None:
             return self.journal
@@ -219,8 +219,8 @@ LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts that rule out one cause of a failed connection, namely that only one of client and
-#: server uses TLS.
+#: Parts of pymongo's error texts about failed connections. An error with one of these texts has another cause than TLS
+#: on only one side, client or server.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -483,7 +483,7 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections in a run's record (`marker`), and return True, if the database still has this record."""
+        """If the database still has a run's record (`marker`), drop the collections in this record and return True."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:

@@ -43,10 +43,10 @@ def read_writes(status: Mapping[str, Any]) -> dict[str, float]:
 def writes_mismatch(
     w: int | str | None, flushes_writes: bool | None, increases: Mapping[str, float], answer: SliceAnswer, shared: bool
 ) -> str | None:
-    """Return how the primary's counters contradict the write concern of a slice's inserts; None if they do not.
+    """Return how the primary's counters contradict the write concern of a slice's (window's) inserts; else None.
 
     `flushes_writes` is True if an insert waits for a flush of the journal, and None if the server decides. If the
-    server is `shared`, its counters include other clients' writes, and more flushes than needed prove nothing.
+    server is `shared`, its counters include other clients' writes, so more flushes than needed prove nothing.
     """
     inserts = answer.phases["insert"].count if "insert" in answer.phases else 0
     counted, waits = increases.get(f"{INSERTS}{w}", inserts), increases.get(WAITS, inserts)

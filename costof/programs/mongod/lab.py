@@ -355,7 +355,7 @@ class ReplicaSet:
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Heartbeats open connections, too, which would change the counters that are read here, so make them rare.
+            # Make heartbeats rare: they open connections, which would change the counters that are read here.
             heartbeatFrequencyMS=600_000,
             **login,
         )
@@ -460,7 +460,7 @@ class ThreeMemberServer(LabServer):
         return read_writes(self.set.admin(self.set.primary.name).admin.command("serverStatus")) if self._writes else {}
 
     def finish_counting(self) -> None:
-        """Wait until all members have the slice's writes on disk, so that none is left to the next slice."""
+        """Wait until all members have the writes of a slice (measured window) on disk, before the next slice."""
         if not self._writes:
             return
         self.set.write_everywhere()

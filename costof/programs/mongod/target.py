@@ -34,7 +34,7 @@ from costof.programs.server import NO_USE, PlannedUse, TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
-#: The key in a level's table `target` with which the level requires a replica set.
+#: The key with which a level (a study's setting) requires a replica set. It is in the level's table `target`.
 REPLICA_SET = "replica_set"
 CATCH_UP_MS = 120_000
 
@@ -142,10 +142,11 @@ class MongodbTarget(TargetServer):
         return self.url.replica_set is not None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why this server does not answer for a write as an arm (a measured variant) requires; None if it does.
+        """Return why the server does not meet the requirements of an arm (measured variant); None if it meets them.
 
-        The key 'replica_set' requires members that replicate. The key `JOURNAL_DEFAULT` requires that members flush a
-        majority's writes before they acknowledge them. It is not checked if the account may not read that setting.
+        The key 'replica_set' requires members that replicate. The key `JOURNAL_DEFAULT` requires that members flush
+        their journals before they acknowledge a write that waits for a majority. The method does not check this key if
+        the account may not read the server's setting.
         """
         if target_settings.get(REPLICA_SET) and not self.hello.get("setName"):
             return "it is not a replica set, so no other member stores a write"

@@ -317,7 +317,7 @@ class PgBouncer:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
         # The file of users has either the password or its SCRAM secret. With the password, PgBouncer computes hashes on
-        # its only thread whenever a client logs in. With the secret it does not. This must be the secret that the
+        # its only thread whenever a client logs in. With the secret it does not. The secret must be the one that the
         # server stores: PgBouncer logs in to the server with the key that clients reveal when they log in.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()

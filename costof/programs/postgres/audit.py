@@ -134,7 +134,7 @@ def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
     The server loads the library by its path. CREATE EXTENSION is not needed: without it, only entries of class DDL
-    differ, which lack the names of objects.
+    differ: they lack the names of objects.
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"

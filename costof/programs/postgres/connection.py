@@ -278,7 +278,7 @@ class MarkedSchema:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables that `marker` (a run's record) lists if the schema still has this marker.
+        """If the schema still has `marker` (a run's record), drop the tables that the marker lists.
 
         The same transaction drops the schema too if it holds nothing else. Return whether the schema had the marker.
         """

@@ -109,7 +109,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)
 
     def _command_line(self, mounted: Path) -> list[str]:
-        # If root mounts the file system, the server's user is another one and needs access.
+        # If root mounts the file system, the server runs as another user, who needs access.
         others = is_root()
         if self.configuration.file_system == "bindfs":
             # Let bindfs use several threads, as gocryptfs does, so that only encryption differs.

@@ -242,7 +242,7 @@ class PgbenchTarget(TargetServer):
         return settings | ({APPLICATION_NAME: self.database} if SETTING in settings else {})
 
     def _enter_database(self, is_new: bool) -> None:
-        """Connect to the run's database. If that fails, drop the database if the run has just created it (`is_new`)."""
+        """Connect to the run's database. If that fails, drop a database that the run has just created (`is_new`)."""
         self.session = PostgresSession(self.url, self.database, on_reconnect=self._restore_session)
         try:
             self.session.open()

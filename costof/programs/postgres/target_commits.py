@@ -17,7 +17,8 @@ from costof.programs.postgres.connection import PostgresSession, error_text
 from costof.programs.postgres.durability import COUNTED_FLUSHES
 
 SETTING = "synchronous_commit"
-#: The values with which a commit waits for a synchronous standby. Without one, they mean the same as 'local'.
+#: The values with which a commit waits for a synchronous standby. Without a synchronous standby, they mean the same as
+#: 'local'.
 STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
 NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
 #: From version 15 on, the count of a session's flushes is exact as soon as the session has ended.

@@ -265,7 +265,7 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings, heartbeat and record, and return True, if the server still has this record."""
+        """If the server still has the run's record (`marker`), remove the run's keys. Return True."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):

@@ -31,7 +31,7 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # By default Redis requires client certificates, which only some arms use.
+    # By default Redis requires client certificates, which only some arms (measured variants) use.
     "tls-auth-clients": "no",
     # Turn snapshots off: a separate process would write them while some arms (variants) are measured and not while
     # others are.
@@ -119,7 +119,7 @@ class RedisServer(LabServer):
         self.place.lab.wait_until(f"starting {process.name}", is_ready, only=process)
 
     def log_in(self, socket: Path, **options: Any) -> redis.Redis:
-        """Return the administrator's client of the server, or of its replica, that listens at a Unix socket.
+        """Return a client, logged in as the administrator, of the server or replica that listens at a Unix socket.
 
         `options` are redis-py's. The method `close` closes the client.
         """

@@ -24,8 +24,8 @@ ACKNOWLEDGEMENTS = "acknowledgements"
 ONLINE = "online"
 #: The rights of the account with which the replica logs in (Redis's documentation, "ACL rules for replicas").
 RIGHTS = ("+psync", "+replconf", "+ping")
-#: Redis asks for an acknowledgement with a command in the stream of writes, which has this many bytes. The replica's
-#: acknowledgement covers all writes before the command but not the command itself.
+#: The length in bytes of the command with which Redis asks for an acknowledgement, in the stream of writes. The
+#: replica's acknowledgement covers all writes before this command but not the command itself.
 REQUEST_BYTES = 37
 #: How long a question to the replica may take. A replica that works answers within milliseconds.
 ANSWER_SECONDS = 2.0
@@ -82,7 +82,7 @@ class Replica(RedisPart[ReplicaConfiguration]):
         self.server.place.lab.wait_until(f"copying the data to {self._process.name}", has_data, only=self._process)
 
     def evidence(self) -> dict[str, str]:
-        """Return two facts: the replica's state by the server, and by the replica, how many writes it has executed."""
+        """Return the replica's state, and how many bytes of the server's writes the replica has not executed yet."""
         if (state := self._state()) != ONLINE:
             return {REPLICA: state or "not connected"}
         missing = self._bytes_missing()
@@ -91,7 +91,10 @@ class Replica(RedisPart[ReplicaConfiguration]):
         return {REPLICA: f"{state}, {f'{missing:,} bytes behind' if missing else 'has all writes'}"}
 
     def readings(self) -> dict[str, float]:
-        """Return the number of the replica's acknowledgements. After its start, it sends no other command REPLCONF."""
+        """Return the number of the replica's acknowledgements: how often the server has executed REPLCONF.
+
+        After its start, a replica sends the command REPLCONF only to acknowledge writes.
+        """
         return {ACKNOWLEDGEMENTS: float(self.server.ask("INFO", "commandstats")["cmdstat_replconf"]["calls"])}
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:

@@ -41,7 +41,7 @@ PROGRAM = ProgramInWheel(NAME, WHEEL, "envoy/_bin")
 THREADS = 1
 TYPES = "type.googleapis.com/envoy.extensions"
 #: Envoy's variable for the percentage of connections and requests that get a line in the access log. The run sets it to
-#: 100 for test connections, and to 0 while arms are measured.
+#: 100 for test connections, and to 0 during measurements.
 RECORDED = "costof.recorded"
 FLUSH_MILLISECONDS = 100
 #: A limit that no measurement reaches. Envoy's default limit of connections and requests is 1,024.

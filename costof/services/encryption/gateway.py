@@ -52,7 +52,7 @@ MAX_UNREAD_VALUES = 75
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm for its server and gateway.
+    """The settings of an arm (measured variant) for its server and gateway.
 
     With `direct`, clients connect to the server without the gateway. `columns` is the name of a file that lists the
     encrypted columns; None for no encryption. `algorithm` is, for example, 'aes-128-gcm'. `server_cores` and

@@ -121,7 +121,7 @@ def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
 class Sample:
     """The result of the check with sample rows: the numbers of encrypted values, of plain values and of received bytes.
 
-    `mismatch` says how the received rows contradict the arm's rules. None means that they do not.
+    `mismatch` says how the received rows contradict the rules for encryption. None means that they do not.
     """
 
     encrypted: int

@@ -40,7 +40,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The kind of key of the gateway's certificate, which it needs if the target's URL requires TLS.
+#: The kind of key of the gateway's certificate. The gateway needs a certificate if the target's URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 

@@ -42,7 +42,7 @@ PASSED, BLOCKED = http.client.OK, http.client.FORBIDDEN
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm for the firewall and for the client's requests.
+    """The settings of an arm (measured variant) for the firewall and for the client's requests.
 
     `engine` is ModSecurity's mode, such as 'On'; None means an nginx without ModSecurity. `rules_before` are directives
     that are read before ModSecurity's recommended settings. `rules_after` are read after the core rule set.

@@ -32,11 +32,11 @@ from costof.study.plan import Plan
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm for the balancer and the origin (the HTTP server).
+    """The settings of an arm (measured variant) for the balancer and the origin (the HTTP server).
 
     With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer's name, such as 'nginx',
     and `balancer_cores` its CPU share in cores. `tls_at_balancer` and `tls_at_origin` say where TLS ends. `key` is the
-    kind of key of the certificates there, such as 'rsa-2048'.
+    kind of key of the TLS certificates, such as 'rsa-2048'.
     """
 
     direct: bool = False

@@ -77,7 +77,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # The version is unknown: only later does the load generator read the balancer's name from responses.
+            # The version is unknown here: the load generator reads the balancer's name from responses later.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
@@ -146,7 +146,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 
 
 def _resolve(place: Place) -> None:
-    """Raise `TARGET_UNREACHABLE` once if the host name does not resolve, so that not every arm reports it."""
+    """Raise `TARGET_UNREACHABLE` if the host name does not resolve. Otherwise each arm (variant) would report it."""
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

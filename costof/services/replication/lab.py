@@ -277,7 +277,7 @@ class _LabSet:
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm for its replica set.
+    """The settings of an arm (measured variant) for its replica set.
 
     `nodes` is the number of members. `shape` says which member replicates from which: 'star', 'chain', 'tree-<n>' or
     'natural' (see `expected_tree`). For the distances (round-trip times) see `Distances`. `node_cores` is the CPU share

@@ -2,7 +2,7 @@
 
 Usually all arms (measured variants) use one server. Some arms may need another configuration of the server
 (`lab.server` in a level). There is then one server for each configuration, and one more for the identical copy of the
-control. Each server has its own data.
+control (the arm without the protection). Each server has its own data.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's identical copy gets its own server too. Otherwise control and
-        # copy would share a server: the one measured later would find warm caches, and would seem faster than arms with
-        # a server of their own.
+        # If arms (variants) need different servers, the identical copy of the control (the arm without the protection)
+        # gets its own server too. Otherwise control and copy would share a server, and whichever is measured later
+        # would find warm caches. It would seem faster than arms with their own servers.
         several_servers = any(each != configurations[0] for each in configurations)
         #: Identifies each arm's server by its configuration, and by whether it belongs to the identical copy of the
-        #: control.
+        #: control (the arm without the protection).
         self._server_of = {
             arm.name: (self._configuration[arm.name], several_servers and arm.replicate) for arm in plan.arms
         }
@@ -354,9 +354,9 @@ def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
     """Return the kinds of key, such as 'rsa-2048', for which the server needs certificates.
 
-    The server uses the first kind while the arms are verified. If the arms need several kinds, this is `DEFAULT_KEY`,
-    which the clients of all arms accept. They may not accept other kinds: only some arms allow a weak key, and an ECDSA
-    key does not work with old cipher suites.
+    The server uses the first kind while the arms are verified. If the arms (variants) need several kinds, the first
+    kind is `DEFAULT_KEY`, which the clients of all arms accept. Some clients do not accept other kinds: only some arms
+    allow a weak key, and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

@@ -88,7 +88,7 @@ class Route:
 
 @dataclass(frozen=True)
 class PairObservation(Observation):
-    """The counters of an arm's route, as read from the server's sidecar and, in a pair, from the clients' sidecar."""
+    """The counters of an arm (variant), as read from the server's sidecar and, in a pair, from the clients' sidecar."""
 
     at_server: PassageCounters
     at_client: PassageCounters | None
@@ -135,8 +135,8 @@ class RouteEvidence:
 class Pairs(Entrances):
     """The sidecars of a run. Each program, such as Envoy, has one process beside the server.
 
-    If arms need it, the program also has a process on each host of clients, that is, for each distance (round-trip
-    time).
+    If arms (measured variants) need it, the program also has a process on each host of clients, that is, for each
+    distance (round-trip time).
     """
 
     setting = "sidecars"

@@ -40,7 +40,7 @@ STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
-    """An arm's settings for its pool.
+    """The settings of an arm (measured variant) for its pool.
 
     `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server. With
     `server_tls`, these connections use TLS. With `plain_passwords`, PgBouncer's file of users contains passwords
@@ -81,7 +81,7 @@ class PoolerSettings:
 
 @dataclass(frozen=True)
 class ArmPool:
-    """The pool of an arm. `address` is the 'address:port' of PgBouncer to which the arm's clients connect."""
+    """The pool of an arm (variant). `address` is the 'address:port' of PgBouncer to which the arm's clients connect."""
 
     settings: PoolerSettings
     pool: Pool
@@ -148,7 +148,7 @@ class Poolers(Entrances):
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
             # PgBouncer opens its connections to the server at its start and keeps them, so the server must first switch
-            # to the key that these arms require.
+            # to the key that the pooler's arms (measured variants) require.
             server.show_key(settings.key)
             try:
                 pooler.start()

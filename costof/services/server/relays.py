@@ -44,8 +44,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        # A control and its identical copy share the state of the simulated cache (`warming`), as they would on a real
-        # server.
+        # A control (arm without the protection) and its identical copy share the state of the simulated cache
+        # (`warming`), as they would on a real server.
         owners = {arm.name: arm.control_arm if arm.replicate else arm.name for arm in site.arms}
         distinct = [*dict.fromkeys(owners.values())]
         self._states = {name: distinct.index(owner) for name, owner in owners.items()}

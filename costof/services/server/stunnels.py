@@ -28,7 +28,7 @@ def stunnel_ends(arm: PlannedArm) -> str:
 
 @dataclass(frozen=True)
 class StunnelObservation(Observation):
-    """The number of TLS connections that the server's stunnel has forwarded so far on the port for the arm's key."""
+    """The number of TLS connections that the server's stunnel has forwarded so far with an arm's (variant's) key."""
 
     connections: int
 

@@ -17,7 +17,7 @@ def offers(level: Level, access: Access) -> bool:
 
     These levels cannot be measured:
 
-    - a level that needs a program in front of the server that exists only in a lab;
+    - a level that needs a program in front of the server, because only a lab has such programs;
     - a level that changes the server's configuration, unless the level also has settings for single sessions;
     - a level that needs a pooler, if the user has not given the pooler's URL.
     """
@@ -78,7 +78,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the maximum number of operations in a run; None with a fixed rate, because only time then limits it."""
+    """Return the maximum number of operations in a run; None at a fixed rate, at which only time limits it."""
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]

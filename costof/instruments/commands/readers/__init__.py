@@ -28,8 +28,8 @@ _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3
 #: Matches the beginning of a line up to its first '{' or '[', where a JSON document may begin. Log lines may contain
 #: these brackets too, so the parser may fail there.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: The limit of failed attempts to parse JSON: together they may read at most this many times the output's length.
-#: Without it, an output with many brackets could take minutes.
+#: All failed attempts to parse JSON together may read at most this many times the output's length. Without this limit,
+#: parsing an output with many brackets could take minutes.
 _ATTEMPTS = 20
 
 
@@ -105,11 +105,10 @@ class Reader:
     write its report, such as '--json-out-file {output}'.
 
     For reports in text form, `begins` is a regular expression for a report's first line. `line` is the beginning of a
-    line that each complete report has exactly once. For JSON, `keys` are keys of which a report has at least one at its
-    top level.
+    line that each complete report has exactly once. A report in JSON has at least one of `keys` at its top level.
 
-    `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if it can.
-    `statuses` maps exit statuses other than 0 of runs with a complete report to their meanings.
+    `silent_on_failures` is a sentence that says why the program cannot count failures; it is empty if the program can
+    count them. `statuses` maps exit statuses other than 0 of runs with a complete report to their meanings.
     """
 
     program: str

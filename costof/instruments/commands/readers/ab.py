@@ -41,7 +41,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
     # A truncated answer, or one with an error status, usually differs in length and then occurs in two counts. Use the
-    # larger count, so that it counts only once.
+    # larger count, so that the answer counts only once.
     failed = connect + exceptions + max(length, receive + written + refused)
     counted = number_at(text, r"^Failed requests: +(\d+)")
     return Report.build(figures, complete + connect, None if counted is None else failed)

@@ -1,7 +1,8 @@
 """BenchBase: requests a second, and latency, from the `*.summary.json` in its folder of results.
 
-Tested with commit d2ff90f (https://github.com/cmu-db/benchbase, ResultWriter.writeSummary). Times are in us. Goodput is
-the number of committed transactions a second. BenchBase's goodput includes transactions outside the measured time.
+Tested with commit d2ff90f (https://github.com/cmu-db/benchbase, ResultWriter.writeSummary). Times are in us. The figure
+`goodput_per_second` is BenchBase's goodput: the number of committed transactions a second, including transactions
+outside the measured time.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | N
     timed = []
     for part in parts:
         for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
-            # A job's mean must be weighted by its number of latencies. For older versions, which do not report it, take
-            # the number of operations.
+            # A job's mean must be weighted by its number of latencies. Older versions of fio do not report this number,
+            # so take the number of operations.
             count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
             mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
             if count and mean:

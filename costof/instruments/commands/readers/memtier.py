@@ -2,8 +2,8 @@
 
 Tested with memtier 1.2.17, 1.4.0, 2.3.0, and the commits 2f74d61 and 378cbb9 (after 2.3.1). According to memtier's
 source code (https://github.com/redis/memtier_benchmark, run_stats.cpp), 1.2.9 and later write the same format. Times
-are in ms. The mean latency over all commands is computed from the mean of each command, since 2.3.0 truncates the
-overall mean to whole ms. If memtier made several runs (-x), the reader uses the averages over all runs.
+are in ms. The mean latency over all commands is computed from the mean of each command, because memtier 2.3.0 truncates
+the overall mean to whole ms. If memtier made several runs (-x), the reader uses the averages over all runs.
 
 Failed operations are lost connections, which 2.3.0 and later count. The count is too low if memtier restarts a thread,
 since the new thread counts from 0.

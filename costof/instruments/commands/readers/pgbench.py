@@ -42,7 +42,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     planned = number_at(text, rf"{_N} actually processed: \d+/(\d+)") or 0.0
     skipped = number_at(text, rf"{_N} skipped: (\d+)") or 0.0
     failed = number_at(text, r"^number of failed transactions: (\d+)") or 0.0
-    # With -t, pgbench prints the number of planned transactions. All that were neither processed nor skipped failed.
+    # With -t, pgbench prints the number of planned transactions. Transactions that were neither processed nor skipped
+    # have failed.
     operations = max(processed + failed, planned - skipped)
     return Report.build(figures, operations, operations - processed, missing)
 
