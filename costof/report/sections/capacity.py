@@ -51,7 +51,7 @@ HOW_TO_READ = (
 class Curve(Model):
     """The percentiles of an arm's latency at one rate: a single point of the arm's curve.
 
-    They are computed from all slices (measured windows) at about this rate, including slices of the warm-up.
+    The percentiles are computed from all slices (measured windows) at about this rate, including the warm-up's.
     """
 
     per_second: Finite
