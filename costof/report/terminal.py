@@ -267,7 +267,11 @@ class FigureRow(NamedTuple):
 
 
 def _tables(figures: Sequence[tuple[KeyFigure, list[str]]], room: int) -> Iterator[tuple[str, list[FigureRow]]]:
-    """Yield the title and the rows of each table of key figures: one for each arm or, if these are fewer, quantity."""
+    """Yield the title and the rows of each table of key figures.
+
+    If all arms have the same quantities, and these are fewer than the arms, there is a table for each quantity.
+    Otherwise there is a table for each arm.
+    """
     by_arm: dict[str, list[str]] = {}
     for figure, _ in figures:
         by_arm.setdefault(figure.arm_label, []).append(_quantity(figure))

@@ -191,9 +191,9 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return, for each run length in `TIMES`, the smallest effect that such a run would detect.
 
-    The effects are shares of the time of a request without the relay's delay. They are measured as shares of the time
-    with the delay, and therefore multiplied by `times`: the time with the delay / the time without it. The noise is
-    that of identical arms.
+    The result is in shares of the time of a request without the relay's delay. The run measures shares of the time with
+    the delay, so they are multiplied by `times`: the time with the delay / the time without it. The noise is that of
+    identical arms.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

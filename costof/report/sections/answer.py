@@ -27,7 +27,7 @@ class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the control's figures if there is no other arm, else [], because other sections then write the answer."""
+        """Return the control's figures if it is the only arm, else []: other sections have sentences about costs."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []

@@ -266,7 +266,7 @@ def _noise(line: Line) -> str:
 
 
 def _why_unresolved(effect: Effect) -> str:
-    """Return in brackets why an effect is unresolved although its interval excludes 0; '' if its interval has 0."""
+    """Return in brackets why an effect is unresolved though its interval excludes 0; '' if the interval includes 0."""
     if hidden_by_noise(effect):
         return " (identical copies of the control differ as much)"
     return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""

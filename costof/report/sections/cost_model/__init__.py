@@ -159,7 +159,7 @@ MOST_SENTENCES = 3
 
 
 def words(index: Index, model: CostModel) -> dict[str, str]:
-    """Return the words for a connection and for an operation, such as 'a query' for the metric 'query, 1 connection'."""
+    """Return the words for a connection and an operation, such as 'a query' for the metric 'query, 1 connection'."""
     metric = next((cost.metric for cost in model.operations if cost.operation == OPERATION), "")
     label = re.split(r",| on | over ", index.metric_label(metric))[0] if metric in index.metrics else "an operation"
     return {CONNECTION: "a new connection", OPERATION: fmt.with_article(label)}
