@@ -58,8 +58,8 @@ class Check(Model):
 def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]) -> str:
     """Return text such as 'limited: the machine was 61 % busy with other programs, which affects every figure.'
 
-    The level is 'high' if every figure has a verdict and no failed check affects them, and 'low' if no figure has a
-    verdict. Return '' if there are no figures.
+    The level is 'high' if every figure has a verdict (CPU cores may lack one) and no failed check affects the figures.
+    It is 'low' if no figure has a verdict, and otherwise 'limited'. Return '' if there are no figures.
     """
     if not figures:
         return ""

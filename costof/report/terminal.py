@@ -306,7 +306,7 @@ def _bar(difference: Estimate) -> str:
 
 
 def interval_bar(estimate: Estimate, scale_low: float, scale_high: float, zero_inside: str = "│") -> str:
-    """Return an interval as a bar on a scale that contains 0, drawn as '│' (within the interval as `zero_inside`)."""
+    """Return an interval as a bar on a scale. Zero is drawn as '│', or as `zero_inside` if the interval includes it."""
 
     def place(value: float) -> int:
         return round((value - scale_low) / (scale_high - scale_low) * (BAR - 1))
@@ -387,8 +387,8 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
-            # Wrap the heading here, because rich does not wrap columns of figures in a table with verdicts (`no_wrap`).
-            # rich would cut off a heading that is longer than the figures.
+            # Wrap the heading here. In a table with verdicts, rich does not wrap columns of figures (`no_wrap`), so it
+            # would cut off a heading that is longer than the figures.
             head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),

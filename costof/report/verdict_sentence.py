@@ -104,7 +104,7 @@ def _by_arm(figures: Sequence[KeyFigure]) -> dict[str, list[KeyFigure]]:
 
 
 def _without_shared_place(figures: Sequence[KeyFigure]) -> tuple[Sequence[KeyFigure], str]:
-    """Return several figures without the context that all of them end with, and the context: ', with one client'."""
+    """Return the figures without the context that all of them name, and this context, such as ', with one client'."""
     ends = [
         figure.words.rpartition("'")[2].removeprefix(" on the wire").removeprefix(" in the application")
         for figure in figures

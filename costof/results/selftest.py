@@ -104,7 +104,8 @@ class Selftest(Model):
 def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     """Return the judgement of a run; None if it has too few rounds for a verdict.
 
-    `metric` is the metric of the time of a request, and `held` is that of the relay's delay, in the same unit.
+    `metric` names the metric with the time of a request. `held` names the metric with the relay's delay, in the same
+    unit.
     """
     judged = judge_changes(run.plan, run.changes, ERROR_RATE)
     effects = [each for each in judged if each.metric == metric]

@@ -195,7 +195,7 @@ def _from(point: Point) -> str:
 
 
 def _interval(low: float, high: float | None) -> str:
-    """Return an interval in brackets; '(95 % interval from 48, with no upper end)'."""
+    """Return an interval in brackets, such as '[48, 57]' or '(95 % interval from 48, with no upper end)'."""
     if high is not None:
         return f"[{whole(low)}, {whole(high)}]"
     return fmt.OPEN_INTERVAL.format(whole(low))

@@ -262,8 +262,8 @@ def _difference(index: Index, verdict: Verdict, ratio: Estimate) -> str:
 def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
     """Return why an arm cannot be compared with its control, and advice; None if it can.
 
-    The capacity of the arm or its control may be unknown: it is outside of the sweep's range of loads, or the run has
-    too few or too disturbed rounds.
+    The reason is that the capacity of the arm or of its control is unknown. Either it is outside the sweep's range of
+    loads, or the run has too few or too disturbed rounds.
     """
     if index.effect(CAPACITY, arm.name) is not None:
         return None
