@@ -253,7 +253,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
     blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    # The subtitle may end with '… of a budget of 5 min, ended early because …'. Cut that off: the full report has it.
+    # If the subtitle has a second part, 'of a budget of 5 min, ended early because …', leave it to the full report.
     subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
     subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)

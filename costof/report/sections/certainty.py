@@ -226,7 +226,7 @@ def _height(share: float) -> float:
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
     """Return ticks for a logarithmic axis: mostly at 1, 2 and 5 of each decade, fewer for a long axis.
 
-    `sparse` is for the narrow panels of a picture with several contexts (such as distances): it reduces the ticks.
+    If `sparse` is true, return fewer ticks, because the panels of a picture with several contexts are narrow.
     """
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)

@@ -224,7 +224,7 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return the sentence about a line.
+    """Return the sentence about a line: the effects of one protection on one metric.
 
     `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
     the sentence says where this line was measured, such as 'on the wire'.
