@@ -83,7 +83,7 @@ def build_result(core: Core, sections: Sections) -> Result:
 
 
 def _answer(index: Index, sections: Sections, leads: Mapping[str, Lead]) -> list[Sentence]:
-    """Return the sentences of all sections, except reasons that another section keeps out of the summary.
+    """Return the sentences of all sections. If one section fills the summary, leave out the reasons of the others.
 
     If the run has too few rounds for a verdict, return only three kinds of sentences: warnings, sentences about
     overloaded arms, and a sentence that says why there is no answer.
@@ -188,8 +188,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 #: The short answer should fit into MOST_LINES lines. If it does not fit, it is built again at the next level of
 #: SHORTNESS, which is shorter. For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` has the
-#: labels of the lines to omit. If the run measured a mitigation, only its first sentence remains of what reduces the
-#: cost. The figures include one of each protection that the verdict names.
+#: labels of the lines to omit. A line about a measured mitigation is not omitted, but shortened to its first sentence.
+#: Each protection that the verdict names keeps at least one figure.
 MOST_LINES = 30
 SHORTNESS = range(6)
 MOST_FIGURES = (6, 6, 4, 3, 3, 2)
@@ -223,7 +223,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     if result.sections.checks:
         left_out |= {text for text in result.warnings if text.startswith(BUSY_BEFORE)}
     others = [text for text in result.warnings if text not in left_out]
-    # A lost host comes first: from then on, the remaining hosts were loaded differently.
+    # Warnings about lost hosts come first, because the loss of a host changes the load on the remaining hosts.
     warnings = [
         *map(fmt.capital, result.lost_hosts),
         *warnings,
@@ -253,7 +253,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
     blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    # Cut off why the run ended early ('… of a budget of 5 min, ended early because …'): the full report says it.
+    # If the subtitle has a second part, 'of a budget of 5 min, ended early because …', leave it to the full report.
     subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
     subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)

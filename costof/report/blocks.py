@@ -176,7 +176,7 @@ class Table(Block):
         texts: Sequence[int] = (0,),
         media: Media = EVERYWHERE,
     ) -> Table:
-        """Return a table of plain rows. The columns with an index in `texts` hold words, the other columns figures."""
+        """Return a table of plain rows. Columns with an index in `texts` hold words. The others hold figures."""
         columns = [
             each if isinstance(each, Column) else Column(each, "text" if index in texts else "figure")
             for index, each in enumerate(head)
@@ -334,7 +334,7 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 
 @dataclass(frozen=True)
 class Handout:
-    """The content to share: the short answer, the checks and versions behind it, and the command that repeats the run.
+    """The content to share: the short answer, the run's checks and versions, and the command that repeats the run.
 
     `versions` has the version of each program by name: costof, the measured servers, and the programs that measured.
     """

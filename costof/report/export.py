@@ -75,7 +75,7 @@ def write_hdr(run: Run, file: IO[str]) -> None:
 
 
 def write_openmetrics(result: Result, file: IO[bytes]) -> None:
-    """Write means and effects, each with the ends of its interval, and percentiles in OpenMetrics format.
+    """Write means, effects and percentiles in OpenMetrics format. Means and effects have the ends of their intervals.
 
     Raises `ImportError` without prometheus_client.
     """

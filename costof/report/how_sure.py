@@ -58,8 +58,8 @@ class Check(Model):
 def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]) -> str:
     """Return text such as 'limited: the machine was 61 % busy with other programs, which affects every figure.'
 
-    The level is 'high' if every figure has a verdict and no failed check affects them, and 'low' if no figure has a
-    verdict. Return '' if there are no figures.
+    The level is 'high' if every figure has a verdict (CPU cores may lack one) and no failed check affects the figures.
+    It is 'low' if no figure has a verdict, and otherwise 'limited'. Return '' if there are no figures.
     """
     if not figures:
         return ""
@@ -89,17 +89,17 @@ def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
 
 
 def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures without a verdict; [] if all of these are numbers of CPU cores.
+    """Return the figures without a verdict; [] if only numbers of CPU cores have no verdict.
 
-    Missing verdicts on cores do not mean that figures are uncertain: if a protection needs hardly any CPU time, the
-    number of cores that it adds is about 0, even in a good run.
+    A missing verdict on cores does not mean that the figures are uncertain. If a protection needs hardly any CPU time,
+    the number of added cores is about 0, even in a good run.
     """
     unresolved = [figure for figure in figures if figure.verdict is Verdict.UNRESOLVED]
     return unresolved if any(figure.name != CORES for figure in unresolved) else []
 
 
 def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check]) -> Iterator[str]:
-    """Yield each reason why figures are less sure, with the names of these figures."""
+    """Yield each reason to doubt figures, with the names of the affected figures."""
     for check in failed:
         if check.doubt and (affected := check.affected(figures)):
             yield f"{check.doubt}, which affects {_names(affected, figures)}"

@@ -28,7 +28,7 @@ COLUMNS = ("mean", "stddev", "median", "user", "system", "min", "max")
 
 @dataclass(frozen=True)
 class CommandRuns:
-    """The executions of a command in order, without warm-up and discarded rounds, and the values of its parameters."""
+    """A command, the values of its parameters, and its executions in order, without warm-up and discarded rounds."""
 
     arm: str
     command: str
@@ -57,8 +57,8 @@ class CommandRuns:
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
     """Return the executions of each command. Commands that never succeeded are left out.
 
-    `commands` maps each arm to its command and parameters, without passwords. Executions are left out if they are in
-    the warm-up, in a discarded round, or of the control's identical copy, which only shows the noise.
+    `commands` maps each arm to its command and parameters, without passwords. The executions of the warm-up and of
+    discarded rounds are left out. So are those of the control's identical copy, which only shows the noise.
     """
     made = []
     for arm, (command, parameters) in commands.items():

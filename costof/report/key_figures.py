@@ -16,10 +16,10 @@ from costof.statistics.uneven import UnevenRounds
 
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""Decides what the summary says about uneven rounds (a few rounds that are far from the others).
+"""A limit for uneven rounds (a few rounds that are far from the others).
 
-If they change a mean difference by more than this share, the summary has the difference with and without these rounds.
-Otherwise, it has the ratio of the means (arm to control) with and without them.
+If uneven rounds change a mean difference by more than this share, the summary has the difference with and without these
+rounds. Otherwise, the summary has the ratio of the means (arm to control) with and without these rounds.
 """
 MOST_TILES = 4
 #: Phases of a new connection, as the engine names them, and their labels, in the order they happen.
@@ -120,7 +120,7 @@ class KeyFigure(Model):
 
     @property
     def interval(self) -> str:
-        """Return the 95 % interval of the difference, such as '4.5 to 6.5 ms'; 'one round' if there is none."""
+        """Return the 95 % interval of the difference, such as '4.5 to 6.5 ms'; 'one round' if only one was measured."""
         if self.difference.rounds < 2:
             return "one round"
         return self.ends(self.difference)

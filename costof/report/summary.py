@@ -101,10 +101,10 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures that hold at the user's distance.
+    """Return the figures that hold at the user's distance; all figures if none is predicted for this distance.
 
-    Figures that are predicted for this distance come first, without measured times, which hold for another distance and
-    would be mistaken for the answer. If no figure is predicted, return all figures.
+    Predicted figures come first. Measured times are left out: they hold for another distance, and users would take them
+    for the answer.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]

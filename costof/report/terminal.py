@@ -267,7 +267,11 @@ class FigureRow(NamedTuple):
 
 
 def _tables(figures: Sequence[tuple[KeyFigure, list[str]]], room: int) -> Iterator[tuple[str, list[FigureRow]]]:
-    """Yield the title and the rows of each table of key figures: one for each arm or, if these are fewer, quantity."""
+    """Yield the title and the rows of each table of key figures.
+
+    If all arms have the same quantities, and these are fewer than the arms, there is a table for each quantity.
+    Otherwise there is a table for each arm.
+    """
     by_arm: dict[str, list[str]] = {}
     for figure, _ in figures:
         by_arm.setdefault(figure.arm_label, []).append(_quantity(figure))
@@ -302,7 +306,7 @@ def _bar(difference: Estimate) -> str:
 
 
 def interval_bar(estimate: Estimate, scale_low: float, scale_high: float, zero_inside: str = "│") -> str:
-    """Return an interval as a bar on a scale that contains 0, drawn as '│' (within the interval as `zero_inside`)."""
+    """Return an interval as a bar on a scale. Zero is drawn as '│', or as `zero_inside` if the interval includes it."""
 
     def place(value: float) -> int:
         return round((value - scale_low) / (scale_high - scale_low) * (BAR - 1))
@@ -383,8 +387,8 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
-            # Wrap the heading here, because rich does not wrap columns of figures in a table with verdicts (`no_wrap`).
-            # rich would cut off a heading that is longer than the figures.
+            # Wrap the heading here. In a table with verdicts, rich does not wrap columns of figures (`no_wrap`), so it
+            # would cut off a heading that is longer than the figures.
             head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),

@@ -12,7 +12,7 @@ from costof.statistics.estimate import Verdict
 
 MOST_IN_VERDICT = 3
 MOST_ARMS = 4
-"""If the verdict has a sentence for each arm, it has at most this many."""
+"""If the verdict has a sentence for each arm, it has at most this many sentences."""
 MOST_OF_TWO = 2
 """If the verdict has a sentence for each of two arms, each sentence has at most this many figures."""
 HALVED = 0.5
@@ -104,7 +104,7 @@ def _by_arm(figures: Sequence[KeyFigure]) -> dict[str, list[KeyFigure]]:
 
 
 def _without_shared_place(figures: Sequence[KeyFigure]) -> tuple[Sequence[KeyFigure], str]:
-    """Return several figures without the context that all of them end with, and the context: ', with one client'."""
+    """Return the figures without the context that all of them name, and this context, such as ', with one client'."""
     ends = [
         figure.words.rpartition("'")[2].removeprefix(" on the wire").removeprefix(" in the application")
         for figure in figures
@@ -145,7 +145,7 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
 
 
 def _of_several(group: Sequence[KeyFigure]) -> list[KeyFigure]:
-    """Return the first figure of an arm, and then the other resolved ones. Leave out the cores if there are others."""
+    """Return an arm's first figure and its other resolved figures. Leave out cores if the arm has other figures."""
     first, *others = [figure for figure in group if figure.name != CORES] or group
     return [first, *(figure for figure in others if figure.verdict is not Verdict.UNRESOLVED)]
 

@@ -125,7 +125,7 @@ def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[t
 
 
 def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int]]:
-    """Yield by which share outliers raise the arm's mean, the number of outliers, and the number of executions.
+    """Yield the share by which outliers raise the arm's mean, and the numbers of outliers and of executions.
 
     Yield nothing if the share is `CHANGED_MEAN` or less.
     """

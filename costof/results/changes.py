@@ -98,7 +98,10 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with this variance of its ratio. The error of its difference is scaled by the same factor."""
+    """Return the change with this variance of its ratio.
+
+    The standard errors of the ratio and of the difference change by the same factor.
+    """
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0

@@ -3,8 +3,8 @@
 For each effect, the logarithm of arm / control is a series with one value for each run. The runs from which the effect
 changed are the change points of this series (`statistics/change_points.py`). The values are first divided by their
 noise: by the standard deviation between consecutive runs or the median standard error of a run, whichever is larger.
-So the same penalty, 3 log n for n runs, suits all effects. In simulations with 6 to 50 runs and no change, at most 4 %
-of 150 series had a change point.
+Because of this division, the same penalty (3 log n for n runs) suits all effects. In simulations with 6 to 50 runs and
+no change, at most 4 % of 150 series had a change point.
 """
 
 from __future__ import annotations

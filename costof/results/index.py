@@ -123,7 +123,7 @@ class Index:
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     def has_key_figures(self, arm: str) -> bool:
-        """Return whether the summary shows the arm: it does unless a section names another arm as the reference."""
+        """Return whether the summary shows the arm: False if sections choose other arms (`reference` or `beside`)."""
         shown = {name for lead in self.leads if lead.reference for name in (lead.reference, *lead.beside)}
         return not shown or arm in shown
 
@@ -149,7 +149,10 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its distance or other context; its label if a protection's name is a number."""
+        """Return the arm's name without its context (such as a distance).
+
+        If the name of any protection is a number, return the arm's label instead.
+        """
         arm = self._arms.get(name)
         if arm is None:
             return name

@@ -346,7 +346,7 @@ def _parse(line: str) -> AnyRecord | None:
     except ValidationError as error:
         if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
             return None
-    # Records of the current version were parsed above, without this conversion. Usually these are all records.
+    # Convert the record, which may be of an earlier version. A current record was parsed above, in less time.
     record = from_json(line)
     update_record(record)
     return _RECORD.validate_python(record)

@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: An arm cannot keep a limit if more than this share of its operations fail, and significantly more than with the
-#: control.
+#: An arm cannot keep a limit if more than this share of its operations fail, and if it fails significantly more often
+#: than its control.
 FAILED_MORE = 0.01
 
 
@@ -97,7 +97,7 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
     """Return the further seconds until the interval excludes the limit; None if it takes too long.
 
-    The estimate is assumed to stay, and the interval to narrow with the square root of the time.
+    The assumption is that the estimate stays the same, and that the interval narrows with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

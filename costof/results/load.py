@@ -39,8 +39,8 @@ CLIENT = "client"
 
 
 #: The rate that a command reports may count something other than the requested operations, such as each request of a
-#: transaction. It then cannot show whether an arm carries its load. To detect this, the reported rate is compared with
-#: the requested rate on the control at the lowest load. They may differ by at most this share.
+#: transaction. Such a rate cannot show whether an arm carries its load. To detect this, the reported rate is compared
+#: with the requested rate on the control at the lowest load. The two rates may differ by at most this share.
 OTHER_RATE = 0.1
 
 
@@ -64,10 +64,10 @@ def carried_loads(run: Run) -> list[Carried]:
     return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
 
 
-#: An arm's queue counts as growing if the mean time of operations is longer than GROWN_SHARE of the slice, and more
-#: than GROWN_TIMES as long as at the next lower load. The number of served operations does not show that a queue grows,
-#: because a slice waits until all its operations are finished. For example, at a load that is 10 % too high, nearly all
-#: operations are served, but their mean time is a twentieth of the slice.
+#: An arm's queue counts as growing if the mean time of operations is longer than GROWN_SHARE of the slice, and longer
+#: than GROWN_TIMES times the mean at the next lower load. The number of served operations does not show that a queue
+#: grows, because a slice waits until all its operations are finished. For example, at a load that is 10 % too high,
+#: nearly all operations are served, but their mean time is a twentieth of the slice.
 GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
 
 
@@ -179,7 +179,7 @@ def drop_overloaded(run: Run) -> None:
 
 
 def _grows_with_the_queue(run: Run, metric: Metric) -> bool:
-    """Return whether a metric is a time that grows with a queue: of operations, or a time that a command reports."""
+    """Return whether a metric grows with the queue: the time of an operation, or a time that a command reports."""
     workload = run.plan.study.workloads[metric.workload]
     if workload.takes_rate:
         return metric.command_figure is not None and metric.unit in NS_PER_UNIT

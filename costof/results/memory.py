@@ -13,9 +13,9 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, difference, estimate
 from costof.study.arms import PlannedArm
 
-#: Numbers of first steps that are left out, in a lab and on the user's own servers (a target). With its first
-#: connections, a server allocates memory that it needs only once. On a target, the first connections also reuse memory
-#: that earlier connections of the run have left.
+#: How many first steps (each opens connections) are left out: in a lab, and on the user's own servers (a target).
+#: With its first connections, a server allocates memory that it needs only once. On a target, the first connections
+#: also reuse memory that earlier connections of the run have left.
 LEAD_IN, LEAD_IN_OF_TARGET = 1, 5
 #: Numbers of connections at which the total growth is reported. If no step ended at exactly this number, the last step
 #: with fewer connections is reported.

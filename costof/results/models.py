@@ -296,7 +296,7 @@ MOST_CORES_NEEDED = 0.95
 
 
 class Carried(Model):
-    """The load that an arm was offered, in connections or operations per second, what it served and what it needs."""
+    """The load that an arm was offered and served, in connections or operations per second, and the cores needed."""
 
     arm: str
     offered: Finite | None = Field(description="None if users send requests after a think time, not at a fixed rate.")

@@ -120,7 +120,7 @@ class Run:
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         """Return why an instrument (a measuring process) refused the arm before the first slice; None if none did."""
-        # Ignore refusals in these views, such as the application's: the arm still has figures in the other views.
+        # Ignore refusals in optional views, such as the application's: the arm still has figures in the other views.
         optional = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
@@ -181,9 +181,9 @@ class Run:
     def judged_changes(self) -> Changes:
         """Return how each arm differs from its control, with the standard errors from which verdicts are computed.
 
-        They are the standard errors of `planned_changes`, except if someone may have ended the run because of its
-        figures: then they are the larger ones of `changes`. A run that was continued after its planned end needs no
-        larger standard errors, because its verdicts have a lower error rate (`error_rate`).
+        If someone may have ended the run because of its figures, the standard errors are the larger ones of `changes`.
+        Otherwise, they are those of `planned_changes`. This includes a run that was continued after its planned end,
+        because its verdicts have a lower error rate (`error_rate`) instead.
         """
         return self.changes if self.end_was_chosen else self.planned_changes
 
@@ -191,7 +191,7 @@ class Run:
         """Return the values of each (metric, arm) in `pairs`, over the rounds in which all of them have a number.
 
         There is one value for each round or, if the run restarted its servers, for each start of the servers. Return
-        None if there are fewer than `fewest` of them.
+        None if there are fewer than `fewest` values.
         """
         values = self.samples.common_values(*pairs)
         return values if len(values[0]) >= fewest else None
@@ -370,7 +370,7 @@ def read_run(ledger: Ledger) -> Run:
 def _all_of(ledger: Ledger) -> list[AnyRecord]:
     """Return all records, and exempt them from garbage collection.
 
-    Records have no reference cycles, and repeated searches for cycles took a quarter of the analysis of a long run.
+    Records have no reference cycles. Repeated searches for cycles took a quarter of the time to analyse a long run.
     """
     gc.disable()
     try:

@@ -104,7 +104,8 @@ class Selftest(Model):
 def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     """Return the judgement of a run; None if it has too few rounds for a verdict.
 
-    `metric` is the metric of the time of a request, and `held` is that of the relay's delay, in the same unit.
+    `metric` names the metric with the time of a request. `held` names the metric with the relay's delay, in the same
+    unit.
     """
     judged = judge_changes(run.plan, run.changes, ERROR_RATE)
     effects = [each for each in judged if each.metric == metric]
@@ -191,9 +192,9 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return, for each run length in `TIMES`, the smallest effect that such a run would detect.
 
-    The effects are shares of the time of a request without the relay's delay. They are measured as shares of the time
-    with the delay, and therefore multiplied by `times`: the time with the delay / the time without it. The noise is
-    that of identical arms.
+    The result is in shares of the time of a request without the relay's delay. The run measures shares of the time with
+    the delay, so they are multiplied by `times`: the time with the delay / the time without it. The noise is that of
+    identical arms.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

@@ -126,7 +126,7 @@ def titles(series: Sequence[Conditions]) -> list[str]:
 
 
 def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Iterator[str]:
-    """Yield a sentence for each change of patch version or data size within a series: it may explain changed costs."""
+    """Yield a sentence for each change of patch version or data size in a series: it may explain why costs changed."""
     for name in conditions[0].versions:
         if changes := _changes(runs, [each.versions[name] for each in conditions]):
             yield f"{_program(name)} was {changes}."

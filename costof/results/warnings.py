@@ -38,7 +38,7 @@ def count_errors(run: Run) -> list[ErrorCount]:
 def collect_warnings(run: Run, effects: int) -> list[str]:
     """Return the warnings of the run. Their texts are in `errors.WarningText`.
 
-    The checks of a report say whether the machine was busy (`report/sections/checks.py`).
+    A machine that was busy during the run is no warning, but fails a check of the report (`report/sections/checks.py`).
     """
     plan = run.plan
     texts = list(run.warnings)

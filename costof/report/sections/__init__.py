@@ -51,7 +51,7 @@ class Section(Generic[Spec, Data]):
     def lead(self, index: Index, data: Data) -> Lead:
         """Return how this section changes the sentences about costs at the top of the report.
 
-        The section `costs` writes these sentences. For example, another section can make it leave out an arm.
+        The section `costs` writes these sentences. A change is, for example, to leave out an arm.
         """
         return Lead()
 

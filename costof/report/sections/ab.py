@@ -96,8 +96,8 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # Show no effect on the connect time if connections were kept open: ab counts 0 ms for each request on an open
-    # connection, but the study's metric covers only new connections.
+    # Show no effect on the connect time if connections were kept open. For requests on an open connection, ab counts a
+    # connect time of 0 ms, but the study's metric covers only new connections.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.NONE

@@ -19,15 +19,15 @@ CHOSEN_END = (
     "run is stopped; --resume completes it."
 )
 MOST_DETAILS = 3
-"""If the report has more detail sentences than this, terminals leave them out, because the tables have their figures.
-Pages show them after a click."""
+"""If the report has more detail sentences than this, terminals omit them, because the tables have the same figures.
+Pages show the sentences after a click."""
 
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the control's figures if it is the only arm, else []. Other sections have sentences about costs."""
+        """Return the control's figures if it is the only arm, else []: other sections have sentences about costs."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []

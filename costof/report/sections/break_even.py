@@ -26,7 +26,7 @@ SHARES = (0.05, 0.01)
 
 
 class SavingsLimit(Model):
-    """The limit of an arm's savings: with fewer operations per connection, the arm takes less time than the control."""
+    """The number of operations per connection below which an arm takes less time than the control."""
 
     operations: Finite
     low: Finite
@@ -34,7 +34,7 @@ class SavingsLimit(Model):
 
 
 class Point(Model):
-    """A break-even point: with more operations per connection, the arm adds less than `share` of the control's time."""
+    """A break-even point: operations per connection above which an arm adds less than `share` of the control's time."""
 
     view: str
     arm: str
@@ -195,7 +195,7 @@ def _from(point: Point) -> str:
 
 
 def _interval(low: float, high: float | None) -> str:
-    """Return an interval in brackets; '(95 % interval from 48, with no upper end)'."""
+    """Return an interval in brackets, such as '[48, 57]' or '(95 % interval from 48, with no upper end)'."""
     if high is not None:
         return f"[{whole(low)}, {whole(high)}]"
     return fmt.OPEN_INTERVAL.format(whole(low))
@@ -236,10 +236,10 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""How to find the metrics whose curves are drawn, as pairs such as ('operation', 'reused_query').
+"""Pairs of (phase, end of a name) that select the metrics whose curves are drawn. Earlier pairs are preferred.
 
-A metric fits a pair if its phase is the first text, or if its name ends with the second text, because metrics measured
-in an application have other phases. The earlier pairs are preferred.
+A metric fits a pair if it has this phase, or if its name has this end. The name is needed for metrics measured in an
+application, which have other phases.
 """
 MOST_NUMBERS = 2
 """In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""

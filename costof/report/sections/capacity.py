@@ -51,7 +51,7 @@ HOW_TO_READ = (
 class Curve(Model):
     """The percentiles of an arm's latency at one rate: a single point of the arm's curve.
 
-    They are computed from all slices (measured windows) at about this rate, including slices of the warm-up.
+    The percentiles are computed from all slices (measured windows) at about this rate, including the warm-up's.
     """
 
     per_second: Finite
@@ -262,8 +262,8 @@ def _difference(index: Index, verdict: Verdict, ratio: Estimate) -> str:
 def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
     """Return why an arm cannot be compared with its control, and advice; None if it can.
 
-    The capacity of the arm or its control may be unknown: it is outside of the sweep's range of loads, or the run has
-    too few or too disturbed rounds.
+    The reason is that the capacity of the arm or of its control is unknown. Either it is outside the sweep's range of
+    loads, or the run has too few or too disturbed rounds.
     """
     if index.effect(CAPACITY, arm.name) is not None:
         return None

@@ -18,8 +18,8 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. The second is for runs with several contexts (such as distances) and more than three rows
-in a panel."""
+"""Heights of a row in pixels. CROWDED_ROW_HEIGHT is for runs with several contexts (such as distances) and more than
+three rows in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """The curves of latencies end at this share of operations. An axis up to the slowest operation would squeeze them."""
@@ -226,7 +226,7 @@ def _height(share: float) -> float:
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
     """Return ticks for a logarithmic axis: mostly at 1, 2 and 5 of each decade, fewer for a long axis.
 
-    If `sparse` is true, return fewer, because a picture of several contexts has narrow panels.
+    If `sparse` is true, return fewer ticks, because the panels of a picture with several contexts are narrow.
     """
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)

@@ -128,7 +128,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """The effects of one protection on one metric, in all contexts (such as distances) from the nearest on."""
+    """The effects of one protection on one metric, in all contexts (such as distances), the nearest first."""
 
     view: str
     metric: Metric
@@ -224,7 +224,7 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return the sentence about a line.
+    """Return the sentence about a line: the effects of one protection on one metric.
 
     `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
     the sentence says where this line was measured, such as 'on the wire'.
@@ -235,10 +235,12 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _in_view(text: str, view: str, *, first: bool = False) -> str:
-    """Return a sentence about an arm, with its view, such as 'on the wire', if that is not ''.
+    """Return a sentence about an arm that names the view, such as 'on the wire', if `view` is not ''.
 
-    The view comes last, except in two cases: `first` is true, for sentences that end with several contexts, or the
-    sentence is about unresolved effects, because then it may end with a reason in brackets.
+    The view is at the end of the sentence. In two cases, it is at the beginning:
+
+    - `first` is true, because the sentence ends with several contexts (such as distances).
+    - The sentence is about unresolved effects, because it may end with a reason in brackets.
     """
     if view and (first or "unresolved" in text):
         return fmt.capital(f"{view}, {text}.")
@@ -264,7 +266,7 @@ def _noise(line: Line) -> str:
 
 
 def _why_unresolved(effect: Effect) -> str:
-    """Return in brackets why an effect is unresolved although its interval excludes 0; '' if the interval has 0."""
+    """Return in brackets why an effect is unresolved though its interval excludes 0; '' if the interval includes 0."""
     if hidden_by_noise(effect):
         return " (identical copies of the control differ as much)"
     return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""
@@ -324,7 +326,7 @@ def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
-    """Return the distances and other contexts of effects as text: ' at us-us and us-eu'; '' if there is only one."""
+    """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if the run has only one context."""
     places = [place for arm, _ in effects if (place := _place(arm))]
     if places and all(place.startswith("at ") for place in places):
         return f" at {fmt.listed([place.removeprefix('at ') for place in places])}"
@@ -332,14 +334,14 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 
 
 def _place(arm: Arm) -> str:
-    """Return an arm's context in words: 'at us-us', or its levels, such as 'with 3 nodes', if it has no name."""
+    """Return the words of an arm's context: its name, as in 'at us-us', or else its levels, as in 'with 3 nodes'."""
     return arm.at_place.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
     """Return the size of an effect: '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (2.1×)' for a time.
 
-    For an unresolved effect, rate or time, return the relative change with its sign.
+    For an unresolved effect on a rate or a time, return the relative change with its sign.
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
@@ -352,9 +354,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in all metrics that the lines in `shown` do not cover.
+    """Return a sentence about the largest cost in `rest`, in metrics that no line in `shown` covers.
 
-    Return None if the lines in `rest` do not cover any further metrics.
+    Return None if `rest` has no such metrics.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
@@ -380,7 +382,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 def _costs(index: Index, arm: Arm) -> list[str]:
     """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
 
-    Each verb has a sentence of its own.
+    Effects with different verbs, such as 'adds' and 'lowers', are in different sentences.
     """
     texts = []
     for view, words in VIEWS.items():

@@ -56,7 +56,7 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
     def answer(self, index: Index, data: list[HelloRetry]) -> list[Sentence]:
         """Return advice on how to save the additional round trip.
 
-        It is a detail and not in the summary, because this run has not measured what it saves.
+        The advice is a detail and not in the summary, because this run has not measured how much time it saves.
         """
         answered = {arm.name for arm in index.answered}
         groups = list(dict.fromkeys(each.group for each in data if each.arm in answered))

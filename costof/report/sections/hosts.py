@@ -73,7 +73,7 @@ class SlowHost(Model):
 
 
 class DecidingHost(Model):
-    """A verdict that would be different without the figures of this host."""
+    """A host on which a verdict depends: the verdict would be different without the figures of this host."""
 
     metric: str
     arm: str
@@ -241,7 +241,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the answer without this host's part, in counts, means and rates. Other figures still include it."""
+    """Return the slice's answer with counts, means and rates that exclude this host. Other figures still include it."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

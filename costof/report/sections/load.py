@@ -1,7 +1,8 @@
 """At your load: times of connections and queries, and the CPU cores in use, at a load that the user chose.
 
-Only runs with a load (`--load`, `--pool`) have this section. Clients arrive at random times and do not wait for each
-other, or each client pauses between two requests. Without a load, a run measures the highest possible rates instead.
+Only runs with a load have this section. With `--load`, clients arrive at random times and do not wait for each other.
+With `--pool`, connections stay open, and their users may pause between two requests. Without a load, a run measures the
+highest possible rates instead.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def _factor_label(study: Study, factor: str) -> str:
 
 @cache
 def _installed(study: str) -> Spec | None:
-    """Return the spec of an installed study; None if no study of this name is installed, or it has none."""
+    """Return the spec of an installed study; None if no study of this name is installed, or if it has no spec."""
     sections = load_study(study).sections if study in study_names() else {}
     return Spec.model_validate(sections["mitigations"]) if "mitigations" in sections else None
 
@@ -404,7 +404,10 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
 
 
 def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence with the control's rate, to compare it with the mitigation's; '' if there is none."""
+    """Return a further sentence with the control's rate, to compare with the mitigation's rate.
+
+    Return '' if the metric is no rate, or if the mitigation's arm has no figures.
+    """
     on_arm = index.effect(data.metric, best.arm)
     if on_arm is None or not _is_rate(index, data):
         return ""
@@ -501,7 +504,8 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
 def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:
     """Return the loss that mitigations reduce, such as "the 11,057 /s by which TLS lowers 'commits a second'".
 
-    It is the loss at the reference's levels of the factors that these mitigations change; by default, all of them.
+    `mitigations` are by default all that keep a part of the protection. If they change factors that the control has
+    too, the text ends with the reference's levels of these factors, such as 'with one client'.
     """
     effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
     if effect is None:

@@ -82,7 +82,7 @@ def _longest(waiting: Sequence[Effect]) -> float:
 
 
 def _resume_options(index: Index, folder: str, waiting: Sequence[Effect]) -> str:
-    """Return the options that continue a run until these effects are resolved; '' if it cannot continue so long."""
+    """Return the options that continue a run until these effects are resolved; '' if that needs too many rounds."""
     core = index.core
     more, rounds = RESERVE * _longest(waiting), core.resumable_rounds
     if core.budget_seconds is None or not core.rounds or more / core.measured_seconds * core.rounds > rounds:
@@ -157,9 +157,10 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
-    """Return text that says by how much the control and its identical copy differ, or ''.
+    """Return by how much the control and its identical copy differ, in words.
 
-    The smallest effect that a run can detect is at least this difference. Return '' if other noise is larger.
+    A run cannot detect effects below this difference. Return '' if the difference is unknown, or if other noise hides
+    even larger effects.
     """
     detectable = [
         (each.unresolved.smallest_detectable, each)

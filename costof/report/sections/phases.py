@@ -28,7 +28,10 @@ COLOURS = {
     "auth": "auth",
     "first_operation": "first",
 }
-"""Colours of a connection's phases, in the order they happen. A lab has no phase `resolve` (name resolution)."""
+"""Colours of a connection's phases, in the order they happen.
+
+The phase `resolve` (name resolution) has no colour, because a lab has no such phase.
+"""
 LIGHT_INK = {"tls", "auth"}
 """Phases with a dark colour, so that the text in their bars is light."""
 BAR = 0.46
@@ -156,8 +159,8 @@ def _connections_per_client(arm: Arm) -> float | None:
 def _phases(index: Index) -> list[Metric]:
     """Return the metrics of a new connection's phases, in the order in which the phases happen.
 
-    If both the wire and the application have such metrics, return the metrics of the view that has more. Return [] if
-    no view has at least two.
+    If both the wire and the application have such metrics, return the metrics of the view that has more of them. Return
+    [] if no view has at least two.
     """
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
@@ -268,9 +271,9 @@ def _bar(
 
 
 def _inside(metric: Metric, value: Value, pixels: float, *, two_lines: bool) -> list[str]:
-    """Return the text of a phase in its bar, by lines. `pixels` is the width of the phase's part of the bar.
+    """Return the lines of text in a phase's part of a bar. `pixels` is the width of this part.
 
-    The lines are the time and the round trips, only the time, or none if the part is too narrow.
+    A wide part has two lines, the time and the round trips. A narrower part has only the time, or no text.
     """
     time = fmt.absolute(value.mean, metric.unit).value
     if two_lines and value.round_trips is not None and pixels > 86:

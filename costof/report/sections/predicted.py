@@ -199,7 +199,7 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 
 
 def _round_trips(run: Run, name: str, arm: str) -> float:
-    """Return the mean round trips of an operation; 0 if the arm has no such phase, like a control without TLS."""
+    """Return the mean round trips of an operation; 0 if the arm lacks it, as plaintext lacks a TLS handshake."""
     metric = run.plan.study.metrics[name]
     answers = (record.answer for record in run.counted_slices(metric.workload, arm))
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0

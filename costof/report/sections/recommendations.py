@@ -182,7 +182,7 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
 
 
 def _advice(index: Index, metric: Metric, unit: str, findings: list[Finding]) -> list[str]:
-    """Return clauses about an arm: for which sizes to use it, not to use it, or that it makes no difference."""
+    """Return clauses about an arm: at which sizes to use it, and at which sizes not, or that it makes no difference."""
     label, control = (
         fmt.in_quotes(each) for each in (findings[0].arm.label, index.label(findings[0].arm.control_arm or ""))
     )

@@ -45,7 +45,7 @@ METHOD = (
 
 
 class Loop(Model):
-    """A workload on one arm whose workers are always busy, and the rate that it reaches: the highest possible one."""
+    """A workload whose workers are always busy on an arm, and its rate, which is therefore the highest possible."""
 
     workload: str
     arm: str

@@ -174,7 +174,7 @@ def _example(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
 
 
 def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
-    """Return the name of the arm without the protection at the same distance, load and so on; '' if there is none."""
+    """Return the name of the unprotected arm in the same context (such as a distance); '' if there is none."""
     if not spec.without:
         return arm.control_arm or ""
     same = (each for each in run.plan.protected if each.context == arm.context)

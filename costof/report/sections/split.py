@@ -122,8 +122,8 @@ class SplitSection(Section[list[Spec], list[Split]]):
     def lead(self, index: Index, data: list[Split]) -> Lead:
         """Exclude the arms `between` from the top of the report, because they are not protections.
 
-        These arms only have the additional programs. If the cost of the run's first arm is split, the main sentences
-        are about this arm alone.
+        These arms have only the additional programs, such as two proxies. If the cost of the run's first arm is split,
+        the main sentences are about this arm alone.
         """
         reference = data[0].protected if _is_first(index, data[0]) else None
         return Lead(reference=reference, without=frozenset(each.between for each in data))

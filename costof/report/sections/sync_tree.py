@@ -30,7 +30,8 @@ ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
 """Minimum number of columns in the picture of a tree.
 
-A star (all members replicate from one) needs only two columns. If these filled the page, lines would cross all of it.
+A star (all members replicate from one) needs only two columns. Two columns that fill the page would need lines across
+the whole page.
 """
 
 

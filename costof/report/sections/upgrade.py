@@ -39,8 +39,8 @@ CHANGED = (Verdict.COSTS, Verdict.SAVES)
 PLACE = 19
 #: The reasons of a change mention round trips and bytes if an operation has at least this many more or fewer.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: If at most this many arms are compared, the verdict has a sentence for each, with this many figures, or with one more
-#: if the first one is resolved.
+#: If at most MOST_VERDICTS arms are compared, the verdict has a sentence for each arm, with FIGURES_IN_VERDICT figures.
+#: A sentence has one figure more if its first figure is resolved.
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
 #: The verdict names at most this many phases of an operation, beside headline metrics.
 MOST_PHASES = 2
@@ -170,8 +170,8 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                 continue
             contexts = (before.context, after.context)
             floors = [each for each in core.noise_floor if each.metric == name and each.context in contexts]
-            # The control's figure may be far from this arm's, so this arm is not judged by the control's absolute
-            # noise.
+            # Judge the change by relative noise only. Absolute noise is that of the control, whose figure may be far
+            # from this arm's figure.
             noise = max((each.relative for each in floors), default=0.0)
             change, difference = mean_over_rounds(logs), mean_over_rounds(differences(*values))
             contrasts.append(
@@ -206,17 +206,18 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
 
 
 def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after: Sequence[float]) -> Estimate:
-    """Return the ratio by round, or that of the means if the ratio by round contradicts the difference or the means."""
+    """Return the ratio by round or, if it contradicts the difference or the means, the ratio of the means."""
     of_means = ratio_of_means(before, after) if disagrees(difference, ratio, before, after) else None
     return of_means or ratio
 
 
 def _named(index: Index, data: Upgrade) -> list[list[VersionChange]]:
-    """Return the changes of each arm that the sentences name, those that a reader most wants to know first.
+    """Return the changes that the sentences name, as one list for each arm.
 
-    They are the changes in headline metrics, and the largest resolved changes in the time of single phases. First come
-    costs and savings, then other verdicts, and then unresolved changes. Among equals, headline metrics come before
-    phases, and metrics on the wire before those in the application. Arms without any cost or saving come last.
+    A list has the changes in headline metrics, and the largest resolved changes in the time of single phases. Costs and
+    savings come first, then other verdicts, and then unresolved changes. Within each of these three groups, headline
+    metrics come before phases, and metrics on the wire before those in the application. Arms without any cost or saving
+    come last.
     """
     arms: dict[str, list[VersionChange]] = {}
     for change in data.changes:
@@ -273,7 +274,7 @@ def _metrics(index: Index, changes: Sequence[VersionChange], to: str) -> str:
 def _verdicts(figures: Sequence[KeyFigure]) -> list[str]:
     """Return a sentence for each arm with its first figures, such as a phase and a new connection.
 
-    Return [] if there are many arms. The summary's own sentence then has one figure of each.
+    Return [] if there is only one arm, or if there are more than `MOST_VERDICTS`: the summary then writes the verdict.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -352,7 +353,7 @@ def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange
 def _metric(index: Index, change: VersionChange) -> str:
     """Return the metric as part of a sentence: its label in quotes, with its view if there are several.
 
-    A phase is called one, as in "the phase 'TLS' on the wire".
+    The label of a phase follows the words 'the phase', as in "the phase 'TLS' on the wire".
     """
     words = index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
     return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words

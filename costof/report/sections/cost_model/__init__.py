@@ -105,11 +105,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Return how the sentences about an example service change the other sentences at the top of the report.
+        """Return how this section's sentences about an example service change the top of the report.
 
-        - They begin the report of a run with several contexts (such as distances), if the run measures connections and
-          has at most `MOST_SENTENCES` protections.
-        - In a run with a single context, they replace other sentences about the same effects.
+        - In a run with several contexts (such as distances), these sentences begin the report if the run measures
+          connections and has at most `MOST_SENTENCES` protections.
+        - In a run with a single context, these sentences replace other sentences about the same effects.
         """
         if data.load is not None:
             # The run measured the costs at a load that the user chose, so the report needs no example service.
@@ -159,7 +159,7 @@ MOST_SENTENCES = 3
 
 
 def words(index: Index, model: CostModel) -> dict[str, str]:
-    """Return a new connection and an operation in words, such as 'a query' if the metric is 'query, 1 connection'."""
+    """Return the words for a connection and an operation, such as 'a query' for the metric 'query, 1 connection'."""
     metric = next((cost.metric for cost in model.operations if cost.operation == OPERATION), "")
     label = re.split(r",| on | over ", index.metric_label(metric))[0] if metric in index.metrics else "an operation"
     return {CONNECTION: "a new connection", OPERATION: fmt.with_article(label)}

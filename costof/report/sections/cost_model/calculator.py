@@ -244,8 +244,8 @@ def measured_load(index: Index, model: CostModel) -> Load:
     """Return the load and distance of the run or, if the run has no load, the load of an example service.
 
     The distance of an example service is the run's shortest distance of at least 1 ms. If there is none, it is the
-    run's shortest distance. If the run has no distance, it is 1 ms. In a study without new connections, its operations
-    per second are `_serial_rate`.
+    run's shortest distance. If the run has no distance, it is 1 ms. In a study without new connections, `_serial_rate`
+    returns the operations per second of the example service.
     """
     measured = [model.way_ms] if model.way_ms is not None else [ms for _, ms in distances(index, model)]
     flush_ms = model.flush_ms.value if model.flush_ms else 0.0
@@ -266,8 +266,8 @@ def measured_load(index: Index, model: CostModel) -> Load:
 def _serial_rate(index: Index, model: CostModel) -> float:
     """Return a number of operations per second that one client can do: 1,000, or the next lower power of ten.
 
-    The CPU time of an operation depends on the rate. The run measured this CPU time with the clients of the first
-    context, so the rate is that of one such client.
+    The client is one at the nearest distance, because the run measured the CPU time of operations there, and this CPU
+    time depends on the rate.
     """
     first = [index.nearest.control, *index.nearest.arms]
     values = [index.value(each.metric, arm.name) for each in model.operations for arm in first if arm is not None]
@@ -313,7 +313,8 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     ]  # fmt: skip
     if not has_connections(model):
         fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
-    # Contexts may differ in more than their distance, such as the server's version. Each distance is one preset.
+    # Several contexts may have the same distance and differ in something else, such as the server's version. Offer each
+    # distance only once.
     names: dict[str, str] = {}
     for context, ms in distances(index, model):
         names.setdefault(f"{round(ms, 3):g}", context or fmt.milliseconds(ms))

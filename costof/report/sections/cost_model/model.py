@@ -238,7 +238,7 @@ def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    Return [] for the queries of a run with --load: their CPU time was measured as a part of their connection's.
+    Return [] for the queries of a run with --load, because their CPU time is a part of the connection's CPU time.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []
@@ -265,7 +265,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 
 def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to one operation of its control; None if they have no common rounds."""
+    """Return the cost that the arm adds to one operation; None if arm and control have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.control_arm is None:
         return None
     control = run.plan.arm(arm.control_arm)

@@ -93,7 +93,7 @@ class Tails(Model):
 
 @dataclass(frozen=True)
 class Measured:
-    """The operations of an arm, and their percentiles: first `PERCENTILES`, then those of `CURVE`."""
+    """The number of an arm's operations, and their percentiles: first those in `PERCENTILES`, then those in `CURVE`."""
 
     operations: int
     percentiles: Percentiles

@@ -33,8 +33,8 @@ TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
 MEDIAN = 50
 COST, SAVING = "cost", "saving"
-#: If the highest cost is more than this many times the cost at the median, the axis of costs is linear up to twice the
-#: cost at the median, and logarithmic beyond.
+#: If the highest cost is more than this many times the median of all points' costs, the axis of costs is linear up to
+#: about twice this median, and logarithmic beyond.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line shows by how much each percentile is higher "
@@ -57,7 +57,7 @@ class CurvePoint(Model):
 
 
 class Curve(Model):
-    """The cost of an arm at each percentile of its operations, up to the highest that their number allows."""
+    """The cost of an arm at each percentile of its operations, up to the highest for which it has enough operations."""
 
     metric: str
     arm: str
@@ -229,7 +229,7 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return the points from the lowest percentile up to the last one that may have the same cost as all before it.
+    """Return as many points as may have the same cost, from the lowest percentile on.
 
     Points may have the same cost if a single cost lies within the bands of all of them.
     """
