@@ -1,4 +1,4 @@
-"""`costof compare`: the costs of two runs, and whether they changed."""
+"""`costof compare`: compare the costs of two runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("ch
 
 
 class JudgedLimit(Model):
-    """A limit on how much an arm's cost may change between two runs, and whether the change keeps it.
+    """A limit on how much an arm's cost may change between two runs, and whether the measured change is within it.
 
     An arm is a compared configuration, such as TLS 1.3.
     """
@@ -137,7 +137,10 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm. A limit is undecided if only one of the runs has measured its metric."""
+    """Check each limit on each arm.
+
+    A limit is undecided if the change is unknown, for example because only one of the runs has measured the metric.
+    """
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

@@ -192,7 +192,10 @@ class LiveTable:
         self._drawn_lengths = [Segment.get_line_length(line) for line in lines]
 
     def _clear_wrapped_lines(self) -> None:
-        """Clear the lines that a narrowed terminal has added to the table. rich clears only as many as it has drawn."""
+        """Clear the additional lines that exist if the user has narrowed the terminal, so that the table's lines wrap.
+
+        rich itself clears only as many lines as it has drawn.
+        """
         width = max(1, self._console.width)
         wrapped = sum(max(1, ceil(length / width)) for length in self._drawn_lengths) - len(self._drawn_lengths)
         if wrapped > 0:

@@ -67,7 +67,7 @@ class Envelope:
     """The encryption parameters of a column.
 
     `wrapped` is the data key, encrypted with the master key whose name is `master_key`. It is empty if this client may
-    not decrypt the column. `number` is the data key's number: a session uses several, one after another.
+    not decrypt the column. `number` is the data key's number: a session uses several data keys, one after another.
     """
 
     algorithm: Algorithm

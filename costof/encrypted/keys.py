@@ -79,9 +79,9 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Tell all decryptors that a new result set begins. They then accept a gap before its first value.
+        """Tell all decryptors that a new result set begins, so that they accept missing values before its first one.
 
-        The gap is normal, since the client may not have read all values of the previous result set.
+        Values may be missing there because the client has not read all values of the previous result set.
         """
         for each in self._openers.values():
             each.begin()

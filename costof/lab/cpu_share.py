@@ -34,7 +34,10 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders to set CPU shares (`limit`) and count CPU time (`usage`), often the same folder."""
+    """This machine's cgroup folders. CPU shares are set in `limit`, and CPU time is counted in `usage`.
+
+    Both are often the same folder.
+    """
 
     version: int
     limit: Path

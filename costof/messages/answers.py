@@ -15,8 +15,8 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
-#: prints: the highest peak memory of all runs in a slice (measured window).
+#: The name of a figure: the highest peak memory of all runs in a slice (measured window). The command runner (the
+#: process that runs commands) adds it to the figures that a command prints.
 PEAK_MEMORY = "peak_memory"
 #: A key of `SliceAnswer.evidence`: the reason why the slice (measured window) did not run with its arm's settings.
 MISMATCH = "mismatch"

@@ -90,10 +90,10 @@ class ServiceSettings(Model):
         return False
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer, shared: bool) -> str | None:
-        """Return how a slice (a measured window) contradicts these settings by the server's counters; None if not.
+        """Return how the server's counters contradict these settings; None if they do not.
 
-        `increases` has the increase of each of the server's counters in the slice, such as {"flushes": 12}. If the
-        server is `shared`, they include the work of other clients.
+        `increases` has the increase of each counter in the slice (a measured window), such as {"flushes": 12}. If the
+        server is `shared`, the increases include the work of other clients.
         """
         return None
 

@@ -228,9 +228,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if the arms that can run are not enough for an answer.
 
-        They are not enough if there are none, or if all of them lack the protection, and the user chose the protection
-        or can fix the cause. Otherwise, if the user's servers do not support the protection, the run continues with the
-        control alone.
+        This is the case if no arm can run. It is also the case if no arm with the protection can run, and the user
+        named the protection or can fix the cause. In all other cases, for example if the user's servers do not support
+        the protection, the run continues with the arms that can run.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
@@ -255,8 +255,8 @@ class Instruments:
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
         """Return the workloads of an instrument (measuring process).
 
-        If arms differ in a workload's number of workers or in its options, each of the differing forms is a workload of
-        its own.
+        If arms differ in a workload's number of workers or in its options, the result has a separate workload for each
+        number of workers and for each set of options.
         """
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]

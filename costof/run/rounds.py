@@ -251,7 +251,8 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, use the CPU times that they report: this machine's say nothing about them.
+        # If several hosts generate the load, use the CPU times that the hosts report. The CPU time of this machine says
+        # nothing about the hosts.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -280,7 +281,7 @@ def measure_slice(
 
 
 def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
-    """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
+    """Return the CPU seconds of servers on this machine, without those that --server-cpu reads on another machine."""
     elsewhere = service.server_cpu is not None and not service.server_cpu.is_local
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 

@@ -41,8 +41,8 @@ LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
 #: The limit on operations for slices (measured windows) that should end by their time limit. No slice reaches it.
 UNLIMITED = 2**31
-#: Limits the operations of the fastest arm in slices that end by their time limit: at most this multiple of the planned
-#: number.
+#: The maximum number of operations of the fastest arm in slices that end by their time limit, as a multiple of the
+#: planned number.
 MOST_TIMES = 10
 
 
@@ -79,7 +79,8 @@ def _ended_by_time(
     """Return sizes with only a time limit: the time in which the slowest arm performs the planned operations.
 
     The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations.
-    With more connections, hosts might run out of ports. A program whose command line sets its duration keeps its size.
+    Otherwise hosts might open so many connections that their ports run out. A program whose command line sets its
+    duration keeps its size.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}

@@ -1,9 +1,8 @@
 """Capacity: the rate at which a given share of operations, such as 1 %, takes longer than a latency limit.
 
 The capacity is computed from slices (measured windows) at several rates. Near a server's capacity, each increase of the
-rate by 1 % multiplies the share of operations beyond the limit by about the same factor (Asmussen, "Applied Probability
-and Queues", 2003, XIII). Therefore a straight line is fitted: the logarithm of the share over the logarithm of the
-rate.
+rate by 1 % multiplies the share beyond the limit by about the same factor (Asmussen, "Applied Probability and Queues",
+2003, XIII). Therefore a straight line is fitted: the logarithm of the share over the logarithm of the rate.
 
 The fit is a Poisson regression with log link (quasi-likelihood: Wedderburn 1974). It is unbiased even if the operations
 of a slice depend strongly on each other. A fit to the slices' percentiles would be biased: in simulated queues, the
@@ -77,7 +76,7 @@ def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> 
     """Return the height of the fitted line at `log_rate`, and its slope; None if no line can be fitted.
 
     The line's height is the logarithm of a ratio: the share beyond the limit divided by the allowed `share`. If slices
-    have only percentiles, it is the percentile divided by the limit.
+    have only percentiles, the ratio is the percentile divided by the limit.
     """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])

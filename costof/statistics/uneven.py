@@ -88,8 +88,8 @@ def uneven_rounds(
 
     Rounds dominate the mean difference in two cases:
 
-    - It disagrees clearly (`CLEARLY`) with the ratio or with the trimmed mean.
-    - Its interval includes 0, although the interval of the trimmed mean does not.
+    - The mean difference disagrees clearly (`CLEARLY`) with the ratio or with the trimmed mean.
+    - The interval of the mean difference includes 0, although the interval of the trimmed mean does not.
     """
     if len(values) < FEWEST_ROUNDS:
         return None

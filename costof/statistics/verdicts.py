@@ -198,8 +198,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     """Return how many rounds in total give the effect a verdict; None if unknown or above `most`.
 
     This assumes that further rounds are similar. The effect has a verdict as soon as its interval excludes 0 or the
-    margin. With more rounds, the interval narrows. `count` is the number of effects in the run, and the significance
-    level is the error rate divided by `count`, the strictest level that the adjustment for many tests can require.
+    margin. With more rounds, the interval narrows. `count` is the number of effects in the run. The significance level
+    is the error rate divided by `count`. This is the strictest level that the adjustment for many tests can require.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None

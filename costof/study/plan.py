@@ -45,8 +45,8 @@ from costof.study.several_loads import (
 )
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
-#: The name of the distance factor in `--set distance=…`. On a target, distances are not emulated. There, the option
-#: names distances for which the report predicts the costs.
+#: The name of the distance factor in `--set distance=…`. On a target (the user's own servers), distances are not
+#: emulated. Instead, the option names distances for which the report predicts the costs.
 DISTANCE = "distance"
 #: The value of `Metric.phase` for the client's CPU time. The client runs on costof's side, so its CPU time is known
 #: even if that of the user's servers is not.
@@ -65,7 +65,7 @@ FAR_FROM_MS = 5.0
 
 
 class TargetOptions(Model):
-    """The options of a target other than its URLs, without secrets."""
+    """The options of a target (the user's own servers), except the target's URLs. Secrets are left out."""
 
     ca_file: str | None = Field(default=None, description="Absolute path of --tls-ca.")
     database: str | None = Field(default=None, description="The name in --database.")
@@ -155,9 +155,9 @@ class Plan(Model):
 
     @property
     def compares_controls(self) -> bool:
-        """True if the run has several levels of the factor whose levels the report compares on every arm.
+        """True if the run's controls have several levels of the factor that the study names in `[sections.upgrade]`.
 
-        The study's file names this factor in `[sections.upgrade]`. Such a run has an answer without a protected arm.
+        The report compares these levels on every arm, so the run has an answer even without a protected arm.
         """
         factor = self.study.sections.get("upgrade", {}).get("factor", "")
         return len({arm.levels.get(factor) for arm in self.controls}) > 1
@@ -592,8 +592,8 @@ def as_served(study: Study) -> Study:
     """Return the study in the form that can be measured on a target, whose servers costof cannot change.
 
     Some studies have a main factor that only a lab can vary. Such a study has the field `target_control`. On a target,
-    its main factor is instead the first factor that can be varied there, and the factors that only a lab can vary
-    become part of the context. A factor with `as_served` gets the level `AS_SERVED` as its default. Workloads have
+    its main factor is instead the first factor that can be varied there. The factors that only a lab can vary become
+    part of the context. A factor with `as_served` gets the level `AS_SERVED` as its default. Workloads have
     `target_workers` workers.
     """
     served = {

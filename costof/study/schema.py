@@ -163,8 +163,8 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
     return ArmSettings.model_validate(settings)
 
 
-def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Return the settings of an arm to which only one level applies. The transport is plain if the level sets none."""
+def merge_level_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
+    """Merge the settings that a single level requires. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
@@ -189,9 +189,9 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 class Level(CommandLevel):
     """The requirements of one level of a factor, such as 'tls', for client, server and lab.
 
-    An arm has one level of each factor. Their fields are merged into the arm's `ArmSettings`. costof's code uses only
-    these fields and never the level's name, so a study may choose any names. The `label` of a level of the main factor
-    becomes the name of an arm in reports.
+    An arm has one level of each factor. The fields of these levels are merged into the arm's `ArmSettings`.
+    costof's code uses only these fields and never the level's name, so a study may choose any names. The `label` of a
+    level of the main factor becomes the name of an arm in reports.
     """
 
     label: str = ""
@@ -488,7 +488,7 @@ class Study(Model):
         for name, factor in self.factors.items():
             self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
-                unknown = merge_client_settings(factor.effects(level)).workload.keys() - self.workloads
+                unknown = merge_level_settings(factor.effects(level)).workload.keys() - self.workloads
                 if unknown:
                     raise ValueError(f"level '{level}' of '{factor.label}' changes unknown workloads {sorted(unknown)}")
         for name, use in self.clients.items():

@@ -96,8 +96,8 @@ class Benchmark:
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
     """Return each command with each combination of parameters. The first one is the control.
 
-    The order is hyperfine's: all commands with the first values of all parameters, then with the second value of the
-    first parameter. Parameters do not apply to the reference command (--reference).
+    The order is hyperfine's: all commands with the first values of all parameters, then all commands with the second
+    value of the first parameter, and so on. Parameters do not apply to the reference command (--reference).
 
     Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
     """
@@ -172,7 +172,10 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether some commands differ only in their `setup`. Each setup then undoes the effect of another."""
+    """Return whether some commands differ only in their `setup`.
+
+    The setup of one such command undoes that of another, so it must run again whenever its command is measured.
+    """
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
