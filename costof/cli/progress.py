@@ -293,7 +293,7 @@ def status(event: RoundEvent, names: Names) -> str:
 
 
 def discarded_words(event: RoundEvent, names: Names) -> str:
-    """Return text about the slice or round that was discarded last, with its cause; '' if nothing was discarded."""
+    """Return text about the last discarded slice (measured window) or round, with its cause; '' if there is none."""
     last = event.last_discarded
     if last is None:
         return ""

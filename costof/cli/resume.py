@@ -97,7 +97,7 @@ def _before(done: Run) -> StartingPoint:
 
 
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
-    """Return how to reach the run's target; None for a lab.
+    """Return how to reach the run's target (the user's own servers); None for a lab (servers that costof starts).
 
     An option that the user gives again must have the same value as in the first command. The plan supplies all other
     options.
@@ -130,7 +130,9 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
 
 
 def _complete(folder: Path, plan: Plan, target: TargetArguments, original: TargetOptions) -> Access:
-    """Return how to reach the target. An option that the user did not give again gets its value from the plan.
+    """Return how to reach the target (the user's own servers).
+
+    An option that the user did not give again gets its value from the plan.
 
     Raises `RESUME_NEEDS` for an option that the plan does not fully store and that the user did not give again.
     """

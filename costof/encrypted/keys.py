@@ -1,4 +1,7 @@
-"""Keys of a decrypting client: master keys, and the data keys that the gateway sends encrypted with a master key."""
+"""Keys of a decrypting client: master keys, and the data keys that the gateway sends encrypted with a master key.
+
+The gateway is an encrypting proxy.
+"""
 
 from __future__ import annotations
 

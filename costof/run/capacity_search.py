@@ -34,7 +34,7 @@ STEP = 0.12
 
 @dataclass
 class Rates:
-    """The estimated capacities of a sweep's arms. They determine the rates of the next slices (measured windows)."""
+    """The estimated capacities of the arms in a sweep, a search for capacities. They determine the rates of slices."""
 
     plan: Plan
     sweep: Sweep
@@ -44,7 +44,10 @@ class Rates:
     _latest: dict[str, list[Observation]] = field(default_factory=dict)
 
     def round(self, number: int, keys: Sequence[SliceKey], seconds: float) -> Iterator[tuple[SliceKey, SliceRate]]:
-        """Yield the slices of a round with their rates. Call `add` with a slice's result before taking the next one."""
+        """Yield the slices (measured windows) of a round with their rates.
+
+        Call `add` with a slice's result before taking the next slice.
+        """
         give_up_ms = self.sweep.give_up_ms(seconds)
         pairs = self._search(keys) if number < 0 else self._near_capacity(number, keys)
         for key, per_second in pairs:

@@ -31,7 +31,8 @@ LOAD = "load"
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-#: Classes of errors that the user can fix. Errors of other classes may mean that the target lacks a feature.
+#: Classes of errors that the user can fix. Errors of other classes may mean that the user's own servers lack
+#: a feature.
 USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",

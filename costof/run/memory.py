@@ -77,8 +77,8 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
     """Measure the arms of the plan `group`, and return their records.
 
-    `idle` is the plan with all arms, of which `group` has one or more. In a lab, new servers are started for these
-    arms.
+    `idle` is the plan with all arms, of which `group` has one or more. In a lab (servers that the run starts), new
+    servers are started for these arms.
     """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)

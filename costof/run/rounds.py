@@ -73,7 +73,7 @@ class StartingPoint:
 
 @dataclass
 class State:
-    """The state of a run in progress. The sizes of slices in `plan` change once, after the warm-up."""
+    """The state of a run in progress. The sizes of measured windows (slices) in `plan` change once, after warm-up."""
 
     plan: Plan
     service: Service
@@ -137,7 +137,7 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return the slices of a round. If the service is lost, return the slices measured so far."""
+    """Measure and return the slices (measured windows) of a round, or fewer if the service is lost."""
     measured = []
     for key, rate in _slices_of_round(state, number):
         if not _arm_is_lost(state, key.arm):

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The line is straight only near the capacity. So a slice has less weight if its rate is farther from the capacity. It
-#: has no weight if the logarithms of rate and capacity differ by more than this (biweight kernel, as in local
-#: regression: Cleveland 1979).
+#: The line is straight only near the capacity. So a slice (measured window) has less weight if its rate is farther from
+#: the capacity. It has no weight if the logarithms of rate and capacity differ by more than this (biweight kernel, as
+#: in local regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
 #: A percentile, divided by the limit, is clipped to this range: far above the limit, the percentile depends mostly on
@@ -38,7 +38,7 @@ USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
 class Observation(NamedTuple):
-    """One slice: its round, its rate a second, its operations, and how many of them took longer than the limit.
+    """The number of operations of a slice (measured window), and how many of them took longer than the limit.
 
     If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. `operations` is then 1,
     and `beyond` is 1 if the percentile exceeds the limit, otherwise 0.
@@ -76,7 +76,7 @@ def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> 
     """Return the height of the fitted line at `log_rate`, and its slope; None if no line can be fitted.
 
     The line's height is the logarithm of a ratio: the share beyond the limit divided by the allowed `share`. If slices
-    have only percentiles, the ratio is the percentile divided by the limit.
+    (measured windows) have only percentiles, the ratio is the percentile divided by the limit.
     """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])

@@ -1,4 +1,4 @@
-"""Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
+"""Latency histograms, which in all measuring processes range from 1 ns to ten minutes with three significant digits.
 
 All histograms have the same buckets as those of the engine, costof's own client (`record/recorder.rs`), so that their
 counts can be added. A run has tens of thousands of histograms. Each has tens of thousands of buckets, most of them

@@ -28,9 +28,9 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: The deviation of a slice is the logarithm of the ratio of its figure to its arm's median. A slice is an outlier if
-#: its deviation exceeds the mean deviation of the round's other two slices by more than `LEAST`, and by more than
-#: `OUTLYING` robust standard deviations.
+#: The deviation of a slice (measured window) is the logarithm of the ratio of its figure to its arm's median. A slice
+#: is an outlier if its deviation exceeds the mean deviation of the round's other two slices by more than `LEAST`, and
+#: by more than `OUTLYING` robust standard deviations.
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
@@ -45,11 +45,12 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """The outliers among the slices of an arm.
+    """The outliers among the slices (measured windows) of an arm.
 
     - `slices`, `of`: the number of outliers among the arm's slices, and the number of all its slices.
     - `times`: the median of the outliers divided by the median of the arm's other slices.
-    - `usual`, `usual_of`: for comparison, both numbers for the slices of control and replicate together.
+    - `usual`, `usual_of`: for comparison, both numbers for the slices of the control and of its identical copy
+      together.
     """
 
     slices: int
@@ -67,7 +68,7 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the outliers among the arm's slices; None if they are not significant.
+    """Return the outliers among the arm's slices (measured windows); None if they are not significant.
 
     Each sequence has one number for each round: the logarithm of the slice's figure. If a higher figure is better, as
     for a rate, the logarithm is negated, so that a higher number means a cost. `comparisons` is the number of such

@@ -24,8 +24,8 @@ from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: An operation is slow if it exceeds the median of its slice by more than this share of the median. For a slice of the
-#: arm, the same share of the control's median counts instead if the control's median is longer.
+#: An operation is slow if it exceeds the median of its slice (measured window) by more than this share of the median.
+#: For a slice of the arm, the same share of the control's median counts instead if the control's median is longer.
 SLOWER = 0.5
 #: The arm's and the control's share of slow operations must differ by at least this much to be reported: 0.01 is one
 #: percentage point. Percentiles show smaller differences.

@@ -182,8 +182,8 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
     """Return the p-values, adjusted for multiple comparisons.
 
-    P-values of headline effects are adjusted together by Holm's method. All other p-values are adjusted together by
-    Benjamini and Hochberg's method.
+    P-values of headline (most important) effects are adjusted together by Holm's method. All other p-values are
+    adjusted together by Benjamini and Hochberg's method.
     """
     adjusted = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):

@@ -30,8 +30,8 @@ UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: The value of `Metric.phase` for figures of the whole slice (measured window), such as its rate. The slice counts from
 #: its beginning to the end of its last operation.
 WHOLE_SLICE = "slice"
-#: The prefix of `Metric.phase` for figures that servers report about a slice, such as 'server.primary_cpu'. Services
-#: return these figures from `Service.judge`.
+#: The prefix of `Metric.phase` for figures that servers report about a slice (measured window), such as
+#: 'server.primary_cpu'. Services return these figures from `Service.judge`.
 SERVER_PREFIX = "server."
 #: The prefix of `Metric.phase` for the mean CPU time of a process per operation, such as 'cpu.gateway'.
 CPU_PREFIX = "cpu."
@@ -77,7 +77,7 @@ class Metric(Model):
 
     @property
     def is_of_whole_slice(self) -> bool:
-        """True if the metric is one figure of the whole slice instead of a mean of a phase's times."""
+        """True if the metric is one figure of a whole slice (measured window) and not a mean of a phase's times."""
         return self.phase == WHOLE_SLICE or "." in self.phase
 
     @property
@@ -362,7 +362,7 @@ class Workload(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """True if the workload is a program that runs once in a slice, for a duration that its command line sets."""
+        """True if the workload is a program that runs once in a measured window, as long as its command line says."""
         return self.command is not None and self.command.takes_duration
 
     @property
@@ -372,7 +372,7 @@ class Workload(Model):
 
     @property
     def instrument(self) -> str:
-        """The name of the instrument that measures the workload, such as 'wire' for the load generator.
+        """The name of the process that measures the workload, such as 'wire' for the load generator.
 
         It is the name of the workload's driver or, without one, the workload's view.
         """
@@ -544,7 +544,7 @@ class Study(Model):
 
     @property
     def warehouses(self) -> int:
-        """The number of TPC-C's warehouses to load before the first slice; 0 without TPC-C."""
+        """The number of TPC-C's warehouses to load before the first measurement; 0 without TPC-C."""
         warehouses = [int(each.tpcc.get("warehouses", 1)) for each in self.workloads.values() if each.kind == "tpcc"]
         return max(warehouses, default=0)
 

@@ -48,8 +48,9 @@ BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
-#: A sweep with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer. To end in time, its
-#: slices may be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each slice.
+#: A sweep (a search for capacities) with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer.
+#: To end in time, its slices may be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each
+#: slice.
 SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
 #: The warm-up searches the range of rates that contains an arm's capacity. The search ends when the upper end of this
 #: range is at most this multiple of its lower end.
@@ -118,7 +119,7 @@ class Sweep(Model):
 
     @property
     def halvings(self) -> int:
-        """The number of slices that the warm-up needs to find the capacity of one arm roughly."""
+        """The number of slices (measured windows) that the warm-up needs to find the capacity of one arm roughly."""
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
@@ -139,7 +140,7 @@ class Sweep(Model):
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return how many ms late an operation may begin. If one begins later, its slice ends early.
+        """Return how many ms late an operation may begin. If one begins later, its slice (measured window) ends early.
 
         For a limit on new connections, return limit + 2 * share * length. `share` is the permitted share of connections
         above the limit (0.01 for a p99), and `length` is the length of the slice. If an arrival is later than this,
@@ -296,7 +297,7 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     """Return the study with the capacity of each arm as its only metric.
 
     `study` must already be the study at the single load `load` (`at_load`). This function does not change the
-    length of slices. Later, `resolve` gives them the length that the sweep requires.
+    length of slices (measured windows). Later, `resolve` gives them the length that the sweep requires.
     """
     several = load.operation[1]
     capacity = Metric(

@@ -306,7 +306,7 @@ def _shell(name: str) -> list[str] | None:
 
 def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> dict[str, Any]:
     shell = measured_shell(comparison, [each.command for each in made])
-    # The last warm-up run takes place in the warm-up round, so run one less before the first slice.
+    # The last warm-up run takes place in the warm-up round, so run one less before the first slice (measured window).
     fields = {
         "run": "{command}",
         "shell": shlex.join(shell) if shell else False,
