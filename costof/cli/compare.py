@@ -66,8 +66,9 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     The output begins with the differences between the runs. If the study's question, the load or the levels of
     factors differ, the output shows the costs side by side without verdicts.
 
-    With --limit, each limit is a percentage of the value that the arm had in the first run. The exit status is then
-    that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be decided.
+    With --limit, each limit is a percentage of the value that the arm (compared configuration) had in the first run.
+    The exit status is then that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be
+    decided.
     """
     before, after = Ledger.open(first), Ledger.open(second)
     limits_to_check = parse_limits(before.plan().study, limits)
@@ -137,7 +138,7 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm.
+    """Check each limit on each arm (compared configuration).
 
     A limit is undecided if the change is unknown, for example because only one of the runs has measured the metric.
     """

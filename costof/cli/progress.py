@@ -244,7 +244,7 @@ class Names:
         return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
 
     def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
-        """Return the effects sorted by their arm, in the order of the arms in the plan."""
+        """Return the effects in the order in which the plan lists their arms (compared configurations)."""
         order = [*self._arms]
         return sorted(effects, key=lambda each: order.index(each.arm))
 

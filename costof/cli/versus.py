@@ -265,7 +265,7 @@ def versus(
     """Compare the costs of commands with the first COMMAND.
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
-    The answer is the interval of each difference. Options that hyperfine also has are named like hyperfine's.
+    The answer is each difference with its interval. Options that hyperfine also has are named like hyperfine's.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     _check_contradictions(

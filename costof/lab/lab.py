@@ -58,8 +58,8 @@ class Resource(ABC):
 class Process:
     """A running program of the lab.
 
-    Programs of the same `role`, such as 'server', have one total of CPU time. If the program `forks`, the CPU time of
-    its children is included.
+    The CPU times of programs with the same `role`, such as 'server', are added up. If the program `forks`, the CPU time
+    of its children is included.
     """
 
     name: str

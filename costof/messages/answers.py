@@ -61,7 +61,7 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """The answer of an instrument (measuring process) to a plan: which arms it can measure.
+    """The answer of an instrument (measuring process) to a plan: which arms (compared configurations) it can measure.
 
     `versions` has the versions of the instrument's components. The load generator names only its TLS library.
     """

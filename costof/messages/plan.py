@@ -183,7 +183,7 @@ class Share(Model):
 
 
 class Plan(Model):
-    """All arms and workloads that an instrument (a measuring process) will measure.
+    """All arms (compared configurations) and workloads that an instrument (a measuring process) will measure.
 
     The instrument uses at most `threads` threads for workers. If there is a `share`, several hosts divide the
     workloads' operations among them, and `share` says which part this instrument performs.

@@ -75,10 +75,10 @@ class Rates:
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
         """Yield slices (measured windows) with rates that narrow down each arm's capacity, as a bisection.
 
-        The rate of a slice is the middle of the range that still may contain the arm's capacity. `add` halves the range
-        after each slice. A slice without a result, for example because the arm's server was lost, leaves the range
-        unchanged. The identical copy of the control is not searched, because its estimate begins with the control's
-        capacity.
+        The rate of a slice is the geometric mean of the ends of the range that may still contain the arm's capacity.
+        `add` halves the range after each slice. A slice without a result, for example because the arm's server was
+        lost, leaves the range unchanged. The identical copy of the control is not searched, because its estimate begins
+        with the control's capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.owner).replicate]
         self._ranges = {key.owner: (self.sweep.least, self.sweep.most) for key in searched}

@@ -1,4 +1,7 @@
-"""A run: start the service, verify the arms, load the data, and measure rounds until the stop rule ends it."""
+"""A run: start the service, verify the arms, load the data, and measure rounds until the stop rule ends the run.
+
+An arm is one of the configurations that the run compares.
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if at least one arm with the protection can run, and its control can too.
+        """True if, for at least one arm (compared configuration) with the protection, both arm and control can run.
 
         If not, further rounds could not show a cost. In a run with only controls, the value says whether one can run.
         """
@@ -170,7 +170,7 @@ def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether an arm can no longer be measured, as after a crash of its tunnel. Record each loss once."""
+    """Return whether an arm (compared configuration) is lost, as after a crash of its tunnel. Record each loss once."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -287,7 +287,7 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Renew the load generator's TLS session and open connections before a slice, without measuring.
+    """Renew the load generator's TLS session and its connections before a slice, without measuring.
 
     If the arm resumes TLS sessions, and `Service.arrange` has made its last session invalid, the load generator gets a
     new session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed

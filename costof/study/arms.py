@@ -34,7 +34,7 @@ class PlannedArm(Model):
 
     @property
     def protection(self) -> str:
-        """The arm's name without its context, such as 'tls' for 'tls@us-eu'."""
+        """The arm's name without its context (such as a distance): 'tls' for the name 'tls@us-eu'."""
         return self.name.split(CONTEXT_SIGN)[0]
 
 

@@ -150,7 +150,7 @@ class Plan(Model):
 
     @property
     def protected(self) -> list[PlannedArm]:
-        """The arms whose costs the run measures."""
+        """The arms (compared configurations) whose costs the run measures."""
         return [arm for arm in self.arms if not arm.control and not arm.replicate]
 
     @property
@@ -223,7 +223,7 @@ class Plan(Model):
         return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
-        """Return the load under which an arm is measured; None without a load.
+        """Return the load under which an arm (compared configuration) is measured; None without a load.
 
         If the run has several loads, the arm's level of the factor `LOAD` says which.
         """
@@ -235,7 +235,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control if the arm is its replicate (identical copy), or else the arm itself."""
+        """Return the control if the arm is the identical copy of a control (its replicate), or else the arm itself."""
         return self.arm(arm.control_arm) if arm.replicate and arm.control_arm else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:
@@ -270,7 +270,7 @@ class Plan(Model):
         }
 
     def client_load(self, arm: PlannedArm) -> ClientLoad:
-        """Return what the load generator of `--client` does on an arm: test, connections, records and distance."""
+        """Return the test, connections, records and distance with which the program of `--client` measures an arm."""
         program = client(str(self.client))
         use = self.study.clients.get(program.program)
         connections = self.workers(use.like, arm) if use is not None else program.connections

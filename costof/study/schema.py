@@ -123,7 +123,10 @@ LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """The requirements of all levels of an arm for client, server and lab. `transport` is None if no level sets it."""
+    """What all levels of an arm (compared configuration) together require of client, server and lab.
+
+    `transport` is None if no level sets it.
+    """
 
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
@@ -215,7 +218,7 @@ class Level(CommandLevel):
 
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
-    """Return whether an arm of these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
+    """Return whether an arm with these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
     return all(levels.get(factor) in allowed for factor, allowed in when.items())
 
 

@@ -52,8 +52,8 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 #: To end in time, its slices may be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each
 #: slice.
 SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
-#: The warm-up searches the range of rates that contains an arm's capacity. The search ends when the upper end of this
-#: range is at most this multiple of its lower end.
+#: The warm-up searches the range of rates that contains the capacity of an arm (compared configuration). The search
+#: ends when the upper end of this range is at most this multiple of its lower end.
 CLOSE = 1.1
 
 
@@ -294,7 +294,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric.
+    """Return the study with the capacity of each arm (compared configuration) as its only metric.
 
     `study` must already be the study at the single load `load` (`at_load`). This function does not change the
     length of slices (measured windows). Later, `resolve` gives them the length that the sweep requires.

@@ -25,7 +25,8 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: Matches a name that may be part of an arm's name. '-copy' at its end is reserved for the control's identical copy.
+#: Matches a name that may be part of the name of an arm (compared configuration). '-copy' at its end is reserved for
+#: the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 
