@@ -59,7 +59,7 @@ def _find(what: str, look: Callable[[], str]) -> Finding:
 def _unpacked() -> list[Finding]:
     """Return a finding that lists the packages unpacked by scripts/system-packages; [] if there are none.
 
-    The finding shows the packages' versions: apt does not update these packages, so the user must.
+    The finding shows the packages' versions: apt does not update these packages, so the user must update them.
     """
     packages_by_program = unpacked_from()
     if not packages_by_program:

@@ -78,7 +78,7 @@ class ServiceSettings(Model):
 
     @property
     def verifying_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying an arm's settings, without the arm's first connection."""
+        """Return the maximum seconds for verifying an arm's settings, in addition to the arm's first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:

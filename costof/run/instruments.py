@@ -55,8 +55,8 @@ class Surroundings:
     """The environment of an instrument's process.
 
     `prefix` has the words that begin the process's command line if it runs on an emulated host (a network namespace),
-    such as 'nsenter'. `library` is the load generator's TLS library; '' for the installed one, and for other
-    instruments. `variables` are the process's environment variables.
+    such as 'nsenter'. `library` is the load generator's TLS library. It is '' for the installed load generator, and
+    for all other instruments. `variables` are the process's environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -113,8 +113,8 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # The load generator, which comes first, has tried to connect for each arm. If that failed for an arm,
-                # the other measuring processes leave the arm out.
+                # The load generator, which comes first, has tried to connect for each arm. If it could not connect for
+                # an arm, the other measuring processes leave the arm out.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 

@@ -123,8 +123,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # If this were True, one arm that cannot run would end the measurement of all arms. With False, only its own
-            # figures are missing.
+            # If this were True, one arm that cannot run would end the measurement of all arms. With False, only this
+            # arm's figures are missing.
             "protection_chosen": False,
         }
     )

@@ -184,8 +184,8 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
     """Measure a slice (measured window). If a host began the slice late, measure it once more.
 
-    Both attempts are written to the ledger (the run's file), but only the last attempt counts. The figures use it
-    unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
+    Both attempts are written to the ledger (the run's file), but only the last attempt counts. The figures use the
+    last attempt unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
     """
     for last_attempt in (False, True):
         state.slices += 1

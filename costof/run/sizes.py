@@ -33,9 +33,9 @@ SHORTEST_SECONDS = 0.05
 #: The minimum number of operations of each worker in a slice (measured window). A single operation would not be enough:
 #: the first one of a slice is affected by the arm that was measured before.
 FEWEST_IN_A_ROW = 2
-#: The minimum number of operations of each worker in a slice (measured window) whose figure is a rate or another figure
-#: of the whole slice. The end of the slice may cut off one operation of each worker. Among so many operations, one
-#: hardly changes the figure.
+#: The minimum number of operations of each worker in a slice (measured window) if a figure such as a rate is computed
+#: from the slice as a whole. The end of the slice may cut off one operation of each worker. Among so many operations,
+#: one hardly changes the figure.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: At a fixed load (--load), a slice (measured window) is this many times as long as a client's connection stays open.
 LIVES_OF_A_CONNECTION = 2
@@ -80,8 +80,8 @@ def _ended_by_time(
     """Return sizes with only a time limit: the time in which the slowest arm performs the planned operations.
 
     The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations.
-    Otherwise hosts might open so many connections that their ports run out. A program whose command line sets its
-    duration keeps its size.
+    With more operations, hosts might open so many connections that their ports run out. A program whose command line
+    sets its duration keeps its size.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}

@@ -21,19 +21,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The line is straight only near the capacity. So a slice (measured window) has less weight if its rate is farther from
-#: the capacity. It has no weight if the logarithms of rate and capacity differ by more than this (biweight kernel, as
-#: in local regression: Cleveland 1979).
+#: The fitted line describes the share beyond the limit only near the capacity. So a slice (measured window) has less
+#: weight if its rate is farther from the capacity. It has no weight if the logarithms of rate and capacity differ by
+#: more than this (biweight kernel, as in local regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
 #: A percentile, divided by the limit, is clipped to this range: far above the limit, the percentile depends mostly on
 #: how long the queue could grow in the slice.
 SHOWN_RATIOS = (1 / 3, 3.0)
-#: With a smaller slope, the share hardly depends on the rate, so no capacity is reported.
+#: If the fitted line has a smaller slope, the share beyond the limit hardly depends on the rate. Then no capacity is
+#: reported.
 LEAST_SLOPE = 1.0
-#: Common queues have a slope between 8 and 25 near their capacity. From few slices, the slope is uncertain by about 6,
-#: and can even have the wrong sign. The fit therefore has a penalty on the squared distance from USUAL_SLOPE, which
-#: keeps the slope plausible until there are more slices.
+#: For common queues, the fitted line has a slope between 8 and 25 near their capacity. From few slices, the slope is
+#: uncertain by about 6, and can even have the wrong sign. The fit therefore has a penalty on the squared distance from
+#: USUAL_SLOPE, which keeps the slope plausible until there are more slices.
 USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 

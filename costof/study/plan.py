@@ -225,7 +225,7 @@ class Plan(Model):
     def load_of(self, arm: PlannedArm) -> Load | None:
         """Return the load under which an arm (compared configuration) is measured; None without a load.
 
-        If the run has several loads, the arm's level of the factor `LOAD` says which.
+        If the run has several loads, the arm's level of the factor `LOAD` names this load.
         """
         if self.load is None or not self.rates:
             return self.load
@@ -422,8 +422,8 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 def _idle_connections(study: Study, options: Options) -> int:
     """Return the number of idle connections that are opened to measure the memory of a connection; 0 for none.
 
-    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`. Raises `BAD_NUMBER`, `NO_MEMORY` and
-    `MEMORY_NEEDS_COMMAND`.
+    The number is that of --memory or, if only --server-memory is given, `FEWEST_IDLE`. Raises `BAD_NUMBER`, `NO_MEMORY`
+    and `MEMORY_NEEDS_COMMAND`.
     """
     command = options.target_options.server_memory if options.target_options else None
     if options.memory is None and command is None:

@@ -314,8 +314,8 @@ def round_trip_ms(level: str) -> float | None:
 class Workload(Model):
     """The operations that a slice (a measured window) performs.
 
-    `view` says what performs them: 'wire' the engine (costof's load generator), 'app' an application's driver,
-    'command' a program of the user's.
+    `view` says what performs the operations: 'wire' means costof's load generator, 'app' an application's driver, and
+    'command' a program of the user.
     """
 
     label: str

@@ -85,7 +85,7 @@ class LatencyLimit(Model):
 
 
 class Sweep(Model):
-    """A range of loads, in connections or operations a second. The run finds the highest one that keeps `limit`."""
+    """A range of loads, in connections or operations a second. The run finds the highest load that keeps `limit`."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)

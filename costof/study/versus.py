@@ -175,7 +175,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 def changes_state(made: Sequence[Benchmark]) -> bool:
     """Return whether some commands differ only in their `setup`.
 
-    The setup of one such command undoes that of another, so it must run again whenever its command is measured.
+    The setup of one such command undoes that of another, so each setup must run again whenever its command is measured.
     """
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
