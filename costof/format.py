@@ -245,12 +245,12 @@ def sent_and_received(sent: float | None, received: float | None) -> str:
 
 
 def in_quotes(label: str) -> str:
-    """Return a label in quotes, so that a reader sees where it ends. A phrase such as 'a flush' needs none."""
+    """Return a label in quotes, so that a reader sees where it ends. A phrase such as 'a flush' stays unquoted."""
     return label if label.startswith(("a ", "an ")) and " and " not in label else f"'{label}'"
 
 
 def with_article(label: str) -> str:
-    """Return the label with its article: 'a query', 'an operation'. A label may begin with its article."""
+    """Return the label with an article, such as 'a query'. A label that already has an article is unchanged."""
     return label if label.startswith(("a ", "an ")) else f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
 
 

@@ -31,7 +31,7 @@ class Model(BaseModel):
 def first_error(error: ValidationError, *place: str) -> str:
     """Return the first error as 'field: message', without pydantic's prefix 'Value error, '.
 
-    `place` has the names of the tables that contain the validated one.
+    `place` has the names of the tables that contain the validated table.
     """
     first = error.errors(include_input=False)[0]
     message = first["msg"].removeprefix("Value error, ")

@@ -292,7 +292,7 @@ class AbRequest:
 
 
 def render_ab(request: AbRequest, figures: AbFigures) -> str:
-    """Return the report in ab's layout: times in whole milliseconds, `sd` with one decimal."""
+    """Return the report in ab's layout: times in whole milliseconds, standard deviations (`sd`) with one decimal."""
     server = [
         _line("Server Software", request.software or ""),
         _line("Server Hostname", request.host),

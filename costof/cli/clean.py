@@ -1,4 +1,4 @@
-"""`costof clean`: list and remove databases that killed runs left on a target."""
+"""`costof clean`: list and remove databases that killed runs left on the user's own servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.programs.access import Access
 @server_options
 @click.option("--yes", is_flag=True, help="Remove the databases without confirmation.")
 def clean(access: Access, yes: bool) -> None:
-    """List databases that killed runs left on a target, and remove them.
+    """List databases that killed runs left on your own servers (the target), and remove them.
 
     It removes a database only if no run uses it. The database must also have costof's marker, or be empty and have a
     name of the form that costof uses. Without --yes, the command asks for confirmation on a terminal; elsewhere it only
@@ -28,8 +28,8 @@ def clean(access: Access, yes: bool) -> None:
             marker = leftover.marker
             origin = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by an unknown run"
             line = f"{leftover.database}  {leftover.in_use or origin}"
-            # The line contains text that was read from the target. Replace control characters, which could manipulate
-            # the terminal.
+            # The line contains text that was read from the user's server. Replace control characters, which could
+            # manipulate the terminal.
             click.echo("".join(sign if sign.isprintable() else "?" for sign in line))
         idle = [leftover for leftover in leftovers if leftover.in_use is None]
         if not idle:

@@ -1,4 +1,4 @@
-"""`costof compare`: the costs of two runs, and whether they changed."""
+"""`costof compare`: compare the costs of two runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("ch
 
 
 class JudgedLimit(Model):
-    """A limit on how much an arm's cost may change between two runs, and whether the change keeps it.
+    """A limit on how much an arm's cost may change between two runs, and whether the measured change is within it.
 
     An arm is a compared configuration, such as TLS 1.3.
     """
@@ -66,8 +66,9 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     The output begins with the differences between the runs. If the study's question, the load or the levels of
     factors differ, the output shows the costs side by side without verdicts.
 
-    With --limit, each limit is a percentage of the value that the arm had in the first run. The exit status is then
-    that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be decided.
+    With --limit, each limit is a percentage of the value that the arm (compared configuration) had in the first run.
+    The exit status is then that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be
+    decided.
     """
     before, after = Ledger.open(first), Ledger.open(second)
     limits_to_check = parse_limits(before.plan().study, limits)
@@ -137,7 +138,10 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm. A limit is undecided if only one of the runs has measured its metric."""
+    """Check each limit on each arm (compared configuration).
+
+    A limit is undecided if the change is unknown, for example because only one of the runs has measured the metric.
+    """
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

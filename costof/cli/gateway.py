@@ -148,8 +148,8 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:
     """Pass only approved statements to a MySQL server, and encrypt protected columns in its answers.
 
-    The rules say for each account which statements and columns these are. SIGHUP reloads the rules; Ctrl-C ends the
-    gateway.
+    The rules name the approved statements and the protected columns of each account. SIGHUP reloads the rules; Ctrl-C
+    ends the gateway.
     """
 
     def warn(text: str) -> None:

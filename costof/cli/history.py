@@ -114,7 +114,7 @@ def _runs(folder: Path, study: str | None) -> list[_Run]:
 
 
 def document(latest: Sequence[Index], histories: Histories) -> Document:
-    """Return a table for each series of equal runs. Each effect has a row and, in HTML, a chart."""
+    """Return a table for each series. Each effect has a row and, in HTML, a chart."""
     parts = [
         Part(f"history{number}", series.heading, [*_blocks(index, series, f"history{number}-")])
         for number, (index, series) in enumerate(zip(latest, histories.series, strict=True))

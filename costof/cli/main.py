@@ -99,7 +99,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line. Errors end it with one line on standard error and an exit status."""
+    """Run the command line. An error ends the command with one line on standard error and an exit status."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         cli.main(standalone_mode=False)

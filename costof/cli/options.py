@@ -78,7 +78,7 @@ class TargetArguments:
     server_memory: str | None = None
 
     def access(self) -> Access | None:
-        """Return how to reach the target; None without --target.
+        """Return how to reach the target (the user's own servers); None without --target.
 
         Raises `TLS_CA_INVALID`. Raises `PLAIN_TARGET_UNUSED` or `TARGET_OPTION_UNUSED` for an option that has no effect
         without --target.
@@ -123,7 +123,7 @@ class TargetArguments:
 
 
 def target_options(command: Command) -> Command:
-    """Add the options of a target. The command receives them as one argument, `target`."""
+    """Add the options of a target (the user's own servers). The command receives them as one argument, `target`."""
     fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "server_memory", "pooler_url")
 
     @wraps(command)
@@ -139,7 +139,7 @@ def target_options(command: Command) -> Command:
 
 
 def server_options(command: Command) -> Command:
-    """Add the options for logging in to a target without measuring. --target is required."""
+    """Add the options for logging in to a target (the user's own servers) without measuring. --target is required."""
 
     @wraps(command)
     def with_access(

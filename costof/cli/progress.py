@@ -192,7 +192,10 @@ class LiveTable:
         self._drawn_lengths = [Segment.get_line_length(line) for line in lines]
 
     def _clear_wrapped_lines(self) -> None:
-        """Clear the lines that a narrowed terminal has added to the table. rich clears only as many as it has drawn."""
+        """Clear the additional lines that exist if the user has narrowed the terminal, so that the table's lines wrap.
+
+        rich itself clears only as many lines as it has drawn.
+        """
         width = max(1, self._console.width)
         wrapped = sum(max(1, ceil(length / width)) for length in self._drawn_lengths) - len(self._drawn_lengths)
         if wrapped > 0:
@@ -241,7 +244,7 @@ class Names:
         return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
 
     def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
-        """Return the effects sorted by their arm, in the order of the arms in the plan."""
+        """Return the effects in the order in which the plan lists their arms (compared configurations)."""
         order = [*self._arms]
         return sorted(effects, key=lambda each: order.index(each.arm))
 
@@ -290,7 +293,7 @@ def status(event: RoundEvent, names: Names) -> str:
 
 
 def discarded_words(event: RoundEvent, names: Names) -> str:
-    """Return text about the slice or round that was discarded last, with its cause; '' if nothing was discarded."""
+    """Return text about the last discarded slice (measured window) or round, with its cause; '' if there is none."""
     last = event.last_discarded
     if last is None:
         return ""

@@ -66,8 +66,9 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The user has already seen the verdicts of the completed run. Their analysis therefore counts as an interim
-        # analysis (a look) of the longer run, which has used a part of the permitted rate of wrong verdicts.
+        # The user has already seen the verdicts of the completed run. The analysis that gave these verdicts therefore
+        # counts as an interim analysis (a look) of the longer run. It has used a part of the permitted rate of wrong
+        # verdicts.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again, because the round may be incomplete. A completed run
@@ -96,7 +97,7 @@ def _before(done: Run) -> StartingPoint:
 
 
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
-    """Return how to reach the run's target; None for a lab.
+    """Return how to reach the run's target (the user's own servers); None for a lab (servers that costof starts).
 
     An option that the user gives again must have the same value as in the first command. The plan supplies all other
     options.
@@ -129,7 +130,9 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
 
 
 def _complete(folder: Path, plan: Plan, target: TargetArguments, original: TargetOptions) -> Access:
-    """Return how to reach the target: by the options that the user gave again and, for all others, by the plan's.
+    """Return how to reach the target (the user's own servers).
+
+    An option that the user did not give again gets its value from the plan.
 
     Raises `RESUME_NEEDS` for an option that the plan does not fully store and that the user did not give again.
     """

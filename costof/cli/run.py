@@ -195,10 +195,10 @@ def run(
 def _without_lacking_levels(
     study: Study, access: Access, offered: Callable[[Level], bool] | None, connect: bool
 ) -> Callable[[Level], bool] | None:
-    """Return a function that says which levels (protections) can be measured on the target.
+    """Return a function that says which levels (protections) can be measured on the target (the user's own servers).
 
-    The function rejects what `offered` rejects. It also rejects levels for which the target lacks something, such as a
-    synchronous standby. A warning says what is missing.
+    The returned function rejects a level that `offered` rejects. It also rejects a level for which the target lacks
+    something, such as a synchronous standby. A warning names what is missing.
     """
     lacking = lacking_levels(study, access, connect)
     if not lacking:

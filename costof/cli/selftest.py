@@ -82,7 +82,8 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
 class Stages:
     """The progress of a self-test: on a terminal one line that is overwritten, elsewhere a line for each stage.
 
-    Other runs have another display, which on Ctrl-C says how many rounds are kept. A self-test keeps none.
+    The display of other runs cannot be used here: on Ctrl-C it says how many rounds are kept, but a self-test keeps
+    none.
     """
 
     def __init__(self, plan: Plan, console: Console) -> None:

@@ -265,7 +265,7 @@ def versus(
     """Compare the costs of commands with the first COMMAND.
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
-    The answer is the interval of each difference. Options that hyperfine also has are named like hyperfine's.
+    The answer is each difference with its interval. Options that hyperfine also has are named like hyperfine's.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     _check_contradictions(
@@ -415,8 +415,8 @@ def _input(text: str | None) -> str | None:
 def _shared_error_output() -> str:
     """Return a path at which another process, the command runner, can open this process's standard error.
 
-    The function also sets O_APPEND on standard error. If it is a file, the two processes would otherwise overwrite each
-    other's text, because each of them has its own position in the file.
+    The function also sets O_APPEND on standard error. Without O_APPEND, if standard error is a file, each process would
+    write at a position of its own, and the two processes would overwrite each other's text.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)

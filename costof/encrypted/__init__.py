@@ -54,8 +54,8 @@ def connect(
 ) -> Connection:
     """Open a connection. `settings` are the arguments of `pymysql.connect`.
 
-    `master_keys` maps the names of keys in the gateway's rules to keys of 16 bytes or 32 hexadecimal digits.
-    `must_be_encrypted` lists columns as 'database.table.column', in upper or lower case.
+    `master_keys` maps the names of keys in the rules of the gateway (the encrypting proxy) to keys of 16 bytes or 32
+    hexadecimal digits. `must_be_encrypted` lists columns as 'database.table.column', in upper or lower case.
 
     Raises `EncryptionError` for an invalid key or column name, and all errors of `pymysql.connect`.
     """
@@ -63,7 +63,7 @@ def connect(
 
 
 def announcement(nonce: bytes) -> dict[str, str]:
-    """Return the connection attributes with which a client announces to the gateway that it can decrypt.
+    """Return the connection attributes that tell the gateway (an encrypting proxy) that a client can decrypt.
 
     `nonce` must be 32 random bytes, new for each connection.
     """

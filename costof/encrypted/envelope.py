@@ -1,4 +1,6 @@
-"""The envelope: encryption parameters that the gateway appends to a column's definition in a MySQL result set.
+"""The envelope: encryption parameters of a column in a MySQL result set.
+
+The gateway (an encrypting proxy) appends the envelope to the column's definition in the result set.
 
 docs/column-encryption-protocol.md describes the format. In Python it is implemented by `envelope.py`, `keys.py` and
 `schemes.py`, in Rust by the crate `encryption`. Both are tested with `tests/vectors/column-encryption.json`. No error
@@ -67,7 +69,7 @@ class Envelope:
     """The encryption parameters of a column.
 
     `wrapped` is the data key, encrypted with the master key whose name is `master_key`. It is empty if this client may
-    not decrypt the column. `number` is the data key's number: a session uses several, one after another.
+    not decrypt the column. `number` is the data key's number: a session uses several data keys, one after another.
     """
 
     algorithm: Algorithm

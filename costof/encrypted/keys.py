@@ -1,4 +1,7 @@
-"""Keys of a decrypting client: master keys, and the data keys that the gateway sends encrypted with a master key."""
+"""Keys of a decrypting client: master keys, and the data keys that the gateway sends encrypted with a master key.
+
+The gateway is an encrypting proxy.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +82,9 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Tell all decryptors that a new result set begins. They then accept a gap before its first value.
+        """Tell all decryptors that a new result set begins, so that they accept missing values before its first one.
 
-        The gap is normal, since the client may not have read all values of the previous result set.
+        Values may be missing there because the client has not read all values of the previous result set.
         """
         for each in self._openers.values():
             each.begin()

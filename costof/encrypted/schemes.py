@@ -31,8 +31,8 @@ def erase(secret: bytearray) -> None:
 class Opener(ABC):
     """A decryptor for one algorithm in one session. It checks that values arrive in the order of their encryption.
 
-    A missing value within a result set is an error. At the start of a result set (`begin`) a gap is accepted, since the
-    client may not have read all values of the previous result set.
+    A missing value within a result set is an error. Missing values before a result set (`begin`) are accepted, since
+    the client may not have read all values of the previous result set.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -47,9 +47,9 @@ class Opener(ABC):
     def open(self, associated: bytes, sealed: bytes) -> bytes:
         """Return the decrypted value. `associated` is the column's associated data, `sealed` the encrypted value.
 
-        Raises `RefusedError` if the value was changed or repeated, if it was encrypted with another key or for another
-        column, or if a value before it is missing. ECB does not number values, so ECB does not detect repeated or
-        missing values.
+        Raises `RefusedError` if the value was changed or repeated, or encrypted with another key or for another column.
+        Raises `RefusedError` also if a value before it is missing. ECB does not number values, so with ECB, repeated
+        and missing values are not detected.
         """
         try:
             if sealed[0] != self._number:

@@ -34,7 +34,10 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders to set CPU shares (`limit`) and count CPU time (`usage`), often the same folder."""
+    """This machine's cgroup folders. CPU shares are set in `limit`, and CPU time is counted in `usage`.
+
+    Both are often the same folder.
+    """
 
     version: int
     limit: Path
@@ -54,9 +57,9 @@ class CpuShare:
 
     If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
 
-    Without `cpu`, the group's threads run on several CPUs, which share one quota. Threads on one CPU can use up the
-    quota before others get any of it, for seconds at a time. By chance, a server's CPU time per request then varies by
-    half.
+    Without `cpu`, the group's threads run on several CPUs, which share one quota. For seconds at a time, the threads
+    on one CPU can use up the quota before the threads on other CPUs get any of it. A server's CPU time per request then
+    varies at random by half.
     """
 
     cores: float

@@ -19,7 +19,10 @@ class FetchError(Exception):
 
 
 def url_opener(address: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """Return an opener that sends the address's user and password only to its host, and the address without them."""
+    """Return an opener, and the address without user and password.
+
+    The opener sends the user and password of the address only to the address's host.
+    """
     parts = urlsplit(address)
     without_login = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     handlers: list[urllib.request.BaseHandler] = []

@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role (group for CPU accounting) of processes that simulate links, apart from the roles of servers.
+# The role (group for CPU accounting) of processes that simulate links. Servers have other roles.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.

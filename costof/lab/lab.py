@@ -33,9 +33,9 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """Base class for resources, such as a topology or a service: a context manager that enters others.
+    """Base class for resources, such as a topology or a service: context managers that consist of parts.
 
-    `_open` enters these context managers. They exit in reverse order, at the end or if `_open` fails.
+    The parts are context managers too. `_open` enters them. They exit in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -58,8 +58,8 @@ class Resource(ABC):
 class Process:
     """A running program of the lab.
 
-    Programs of the same `role`, such as 'server', have one total of CPU time. If the program `forks`, the CPU time of
-    its children is included.
+    The CPU times of programs with the same `role`, such as 'server', are added up. If the program `forks`, the CPU time
+    of its children is included.
     """
 
     name: str
@@ -264,7 +264,7 @@ def last_line(log: Path) -> str:
 
 
 def _free_loopback_network() -> str:
-    """Return the first three numbers of an unused /24 of 127.0.0.0/8, so that simultaneous runs differ."""
+    """Return the first three numbers of an unused /24 of 127.0.0.0/8, to separate simultaneous runs."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:

@@ -15,8 +15,8 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# The longest time that a packet waits in the queue of a slow link, as in a typical router; it could otherwise wait for
-# seconds.
+# The longest time that a packet waits in the queue of a slow link, as in a typical router. In a longer queue, packets
+# could wait for seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
@@ -47,7 +47,7 @@ def served_address(run: str, number: int) -> str:
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return the maximum number of packets in one direction of a link, under way and in the buffer of its router."""
+    """Return the maximum number of packets in one direction of a link, on the way and in the router's buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS

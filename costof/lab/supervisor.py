@@ -47,7 +47,7 @@ def parents() -> dict[int, int]:
 def kill_children() -> None:
     """Kill all descendants of this process, which must be a subreaper (prctl(2)).
 
-    When a child is killed, the kernel makes the child's own children children of this process. The function therefore
+    When a child is killed, the kernel makes this process the parent of the child's own children. The function therefore
     repeats until no child is left.
     """
     while children := [pid for pid, parent in parents().items() if parent == os.getpid()]:

@@ -77,9 +77,9 @@ class Star(Topology):
     None means no such host. The middle host is as far from a client as the servers are. Without root its CPU use is not
     limited.
 
-    The hosts are network namespaces. Without namespaces, servers and clients use loopback addresses instead. So they do
-    if all clients are near and there is no middle host, unless `separate` is true. With `separate`, near clients are
-    always on hosts of their own, so that runs with and without far clients can be compared.
+    The hosts are network namespaces. Servers and clients use loopback addresses instead if namespaces cannot be
+    created, or if all clients are near and there is no middle host. With `separate`, near clients are always on
+    hosts of their own, so that runs with and without far clients can be compared.
     """
 
     def __init__(
@@ -135,8 +135,8 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # Without network namespaces, the hosts are loopback addresses without simulated distances: `link` has
-            # raised an error if a study needs one.
+            # Without network namespaces, the hosts are loopback addresses, and all distances are 0: for any other
+            # distance, `link` has raised an error.
             self._take_loopback()
             return
         if self._middle_cores is not None:

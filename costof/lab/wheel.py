@@ -26,8 +26,8 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
 
 DOWNLOAD_SECONDS = 300
-#: The environment variables that can name a package index. If both are set, uv's counts: users of uv may have set pip's
-#: only for older tools.
+#: The environment variables that can name a package index. If both are set, the first one counts: users of
+#: uv may have set the second one only for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 
 

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
-#: prints: the highest peak memory of all runs in a slice (measured window).
+#: The name of a figure: the highest peak memory of all runs in a slice (measured window). The command runner (the
+#: process that runs commands) adds it to the figures that a command prints.
 PEAK_MEMORY = "peak_memory"
 #: A key of `SliceAnswer.evidence`: the reason why the slice (measured window) did not run with its arm's settings.
 MISMATCH = "mismatch"
@@ -61,7 +61,7 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """The answer of an instrument (measuring process) to a plan: which arms it can measure.
+    """The answer of an instrument (measuring process) to a plan: which arms (compared configurations) it can measure.
 
     `versions` has the versions of the instrument's components. The load generator names only its TLS library.
     """
@@ -79,7 +79,7 @@ class Ready(Model):
 
 
 class Phase(Model):
-    """The times of one phase (a timed part of an operation, such as 'tls') in a slice.
+    """The times of one phase (a timed part of an operation, such as 'tls') in a slice (measured window).
 
     The sums are exact. `histogram` is a compressed HdrHistogram in base64.
     """
@@ -114,7 +114,7 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The answer to the slice, which comes later, contains these `errors` again."""
+    """The answer to a `PrepareOrder`. The later answer to the `SliceOrder` contains these `errors` again."""
 
     id: int
     errors: list[ClassifiedError]
@@ -236,7 +236,7 @@ class HostPart(Model):
 
 
 class PopulationAnswer(SliceAnswer):
-    """The answer about a slice that several hosts measured together.
+    """The answer about a slice (measured window) that several hosts measured together.
 
     - `foreign_cpu_seconds`: the hosts' CPU time that other programs used.
     - `steal_seconds`: the CPU time that the hosts' hypervisors gave to other machines.

@@ -78,22 +78,22 @@ class ServiceSettings(Model):
 
     @property
     def verifying_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying an arm's settings, without the arm's first connection."""
+        """Return the maximum seconds for verifying an arm's settings, in addition to the arm's first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
-        """Return the maximum time in seconds that a slice's last operation may take after the slice's time is over."""
+        """Return the maximum seconds that the last operation may take after the end of the slice (measured window)."""
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Return whether the workload's program runs for a fixed time. If so, the slice ends when the program ends."""
+        """Return whether the workload's program runs for a fixed time. If so, the measured window ends with it."""
         return False
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer, shared: bool) -> str | None:
-        """Return how a slice (a measured window) contradicts these settings by the server's counters; None if not.
+        """Return how the server's counters contradict these settings; None if they do not.
 
-        `increases` has the increase of each of the server's counters in the slice, such as {"flushes": 12}. If the
-        server is `shared`, they include the work of other clients.
+        `increases` has the increase of each counter in the slice (a measured window), such as {"flushes": 12}. If the
+        server is `shared`, the increases include the work of other clients.
         """
         return None
 
@@ -183,7 +183,7 @@ class Share(Model):
 
 
 class Plan(Model):
-    """All arms and workloads that an instrument (a measuring process) will measure.
+    """All arms (compared configurations) and workloads that an instrument (a measuring process) will measure.
 
     The instrument uses at most `threads` threads for workers. If there is a `share`, several hosts divide the
     workloads' operations among them, and `share` says which part this instrument performs.
@@ -201,8 +201,8 @@ class Plan(Model):
 class PrepareOrder(Model):
     """An order to prepare a slice before its measured window, for example to open its connections.
 
-    The order for the slice follows, with the same `id`. If `reconnect` is true, the instrument closes open connections
-    and opens new ones. Application drivers never receive this order.
+    The order for the slice follows, with the same `id`. If `reconnect` is true, the instrument (measuring process)
+    closes open connections and opens new ones. Application drivers never receive this order.
     """
 
     id: int
@@ -212,7 +212,7 @@ class PrepareOrder(Model):
 
 
 class SliceRate(NamedTuple):
-    """The rate of operations in a slice, and the delay at which the slice ends early.
+    """The rate of operations in a slice (measured window), and the delay at which the slice ends early.
 
     The slice ends early if an operation would begin more than `give_up_ms` milliseconds after it was due, because the
     server cannot keep the rate.
@@ -227,7 +227,7 @@ class SliceOrder(Model):
 
     Application drivers never receive these five fields:
 
-    - `reconnect`: if true, the instrument first closes open connections and opens new ones;
+    - `reconnect`: if true, the instrument (measuring process) first closes open connections and opens new ones;
     - `disconnect`: if true, the instrument closes its connections after the slice, because the server counts a
       client's work only when the client disconnects;
     - `opens_ns`: the time, on the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens;
@@ -286,8 +286,9 @@ class HostsSettings(Model):
 class Limits(Model):
     """Times that hosts may take longer than the seconds of an order. A host that takes even longer counts as hanging.
 
-    `verifying_seconds` is for verifying the settings of arms, and `longest_seconds` for a slice's last operation. If
-    `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when the program ends.
+    `verifying_seconds` is for verifying the settings of arms, and `longest_seconds` for the last operation of a slice
+    (measured window). If `ends_itself` is true, the workload's program runs for a fixed time, and the slice ends when
+    the program ends.
     """
 
     verifying_seconds: float
@@ -301,7 +302,7 @@ def line(message: Model | dict[str, Any]) -> bytes:
 
 
 class TlsFiles(Model):
-    """The PEM files for a server that the engine runs. Both paths may name the same file."""
+    """The PEM files for a server that `costof-engine` runs. Both paths may name the same file."""
 
     certificate_file: Path
     key_file: Path

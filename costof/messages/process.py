@@ -33,7 +33,8 @@ from costof.model import Model
 
 #: Timeout for most answers, long enough for a busy machine.
 ANSWER_SECONDS = 300.0
-#: Extra time for a slice's answer, beyond the slice's seconds and the timeout of one operation.
+#: Extra time for the answer about a slice (measured window), beyond the slice's seconds and the timeout of one
+#: operation.
 PATIENCE_SECONDS = 120.0
 #: Timeout for a process to become ready, long enough for slow machines. A process that ends instead is noticed at once.
 READY_SECONDS = 600.0
@@ -339,7 +340,7 @@ def engine_path(library: str = "") -> Path:
 
 
 def _installed_engine() -> list[Path]:
-    """Return possible paths of the engine, from the list of files that the installer has recorded for costof.
+    """Return possible paths of `costof-engine`, from the list of files that the installer has recorded for costof.
 
     The engine need not be in the interpreter's folder: `pip install --user` and `--target` put it elsewhere.
     """

@@ -34,7 +34,7 @@ STEP = 0.12
 
 @dataclass
 class Rates:
-    """The estimated capacities of a sweep's arms. They determine the rates of the next slices (measured windows)."""
+    """The estimated capacities of the arms in a sweep, a search for capacities. They determine the rates of slices."""
 
     plan: Plan
     sweep: Sweep
@@ -44,7 +44,10 @@ class Rates:
     _latest: dict[str, list[Observation]] = field(default_factory=dict)
 
     def round(self, number: int, keys: Sequence[SliceKey], seconds: float) -> Iterator[tuple[SliceKey, SliceRate]]:
-        """Yield the slices of a round with their rates. Call `add` with a slice's result before taking the next one."""
+        """Yield the slices (measured windows) of a round with their rates.
+
+        Call `add` with a slice's result before taking the next slice.
+        """
         give_up_ms = self.sweep.give_up_ms(seconds)
         pairs = self._search(keys) if number < 0 else self._near_capacity(number, keys)
         for key, per_second in pairs:
@@ -72,10 +75,10 @@ class Rates:
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
         """Yield slices (measured windows) with rates that narrow down each arm's capacity, as a bisection.
 
-        The rate of a slice is the middle of the range that still may contain the arm's capacity. `add` halves the range
-        after each slice. A slice without a result, for example because the arm's server was lost, leaves the range
-        unchanged. The identical copy of the control is not searched, because its estimate begins with the control's
-        capacity.
+        The rate of a slice is the geometric mean of the ends of the range that may still contain the arm's capacity.
+        `add` halves the range after each slice. A slice without a result, for example because the arm's server was
+        lost, leaves the range unchanged. The identical copy of the control is not searched, because its estimate begins
+        with the control's capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.owner).replicate]
         self._ranges = {key.owner: (self.sweep.least, self.sweep.most) for key in searched}

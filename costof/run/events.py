@@ -57,7 +57,7 @@ class StageEvent(Model):
 
 
 class RunningEffect(Model):
-    """The effect of an arm on a headline metric (one that answers the study's question) so far.
+    """The effect so far of an arm (a compared configuration) on a metric that answers the study's question.
 
     It has no verdict. Otherwise users could end the run as soon as they like the verdict, and verdicts would be wrong
     more often.

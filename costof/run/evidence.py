@@ -20,8 +20,8 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
     `increase` is the change of the server's counters during the slice (measured window). A slice without a successful
     operation has no evidence and is not checked, and neither is a server without counters.
 
-    The server may count more connections than the client, because it also counts failed connections, and because each
-    of the `workers` may have had an unfinished connection at the end of this slice and of the slice before.
+    The server may count more connections than the client. It also counts failed connections. It also counts unfinished
+    connections, of which each of the `workers` may have one at the end of this slice and of the slice before.
     """
     if answer.operations == 0:
         return None

@@ -1,4 +1,7 @@
-"""A run: start the service, verify the arms, load the data, and measure rounds until the stop rule ends it."""
+"""A run: start the service, verify the arms, load the data, and measure rounds until the stop rule ends the run.
+
+An arm is one of the configurations that the run compares.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,7 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # If a resumed run fails before it has measured anything, keep its earlier results, and write no new end.
+        # If a resumed run fails before it has measured anything, keep its earlier results, and write no second end.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:

@@ -52,8 +52,8 @@ def seconds_to_verdict(
 ) -> float | None:
     """Return the seconds until the run will probably end with a verdict on every effect; None if it will not.
 
-    It is also None if there are too few rounds to tell. `precision` is the half-width of the widest confidence interval
-    so far: 0.02 means ±2 %. `left` is the maximum number of seconds until the run ends.
+    The result is also None if there are too few rounds to tell. `precision` is the half-width of the widest confidence
+    interval so far: 0.02 means ±2 %. `left` is the maximum number of seconds until the run ends.
     """
     if not effects or (plan.starts > 1 and plan.starts < FEWEST_ROUNDS):
         return None
@@ -68,8 +68,8 @@ def seconds_to_verdict(
             left = seconds
             break
     if plan.precision is not None and precision is not None:
-        # The half-width is inversely proportional to the square root of the number of rounds: a quarter of it needs 16
-        # times as many rounds.
+        # The half-width is inversely proportional to the square root of the number of rounds: a quarter of the
+        # half-width needs 16 times as many rounds.
         rounds = max(
             math.ceil(pace.rounds * (precision / plan.precision) ** 2),
             plan.fewest_rounds,

@@ -1,4 +1,7 @@
-"""The instruments of a run: the processes that measure, the arms that each of them measures, and their plans."""
+"""The instruments of a run (processes that measure), the arms that each of them measures, and their plans.
+
+An arm is one of the configurations that the run compares.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ LOAD = "load"
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-#: Classes of errors that the user can fix. Errors of other classes may mean that the target lacks a feature.
+#: Classes of errors that the user can fix. Errors of other classes may mean that the user's own servers lack
+#: a feature.
 USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",
@@ -51,8 +55,8 @@ class Surroundings:
     """The environment of an instrument's process.
 
     `prefix` has the words that begin the process's command line if it runs on an emulated host (a network namespace),
-    such as 'nsenter'. `library` is the load generator's TLS library; '' for the installed one, and for other
-    instruments. `variables` are the process's environment variables.
+    such as 'nsenter'. `library` is the load generator's TLS library. It is '' for the installed load generator, and
+    for all other instruments. `variables` are the process's environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -109,8 +113,8 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # The load generator, which comes first, has tried to connect for each arm. If that failed for an arm,
-                # the other measuring processes leave the arm out.
+                # The load generator, which comes first, has tried to connect for each arm. If it could not connect for
+                # an arm, the other measuring processes leave the arm out.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 
@@ -136,7 +140,9 @@ class Instruments:
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect, rate, disconnect)
 
     def finish(self) -> list[str]:
-        """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.
+        """Run the `cleanup` commands of all arms (compared configurations).
+
+        Return, as a sentence for each failed command, why it failed.
 
         If other hosts measure, the command runner on each host runs its `cleanup` commands itself when it ends.
         """
@@ -146,7 +152,7 @@ class Instruments:
         return [failure for each in runners.values() for failure in each.finish()]
 
     def load(self, arm: PlannedArm) -> None:
-        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if the load fails."""
+        """Load the study's data, if any, with the settings of `arm`. Raises `NOTHING_MEASURED` if the load fails."""
         warehouses = self.plan.study.warehouses
         for workload in self._load_workloads():
             operations = tpcc.load_operations(warehouses) if workload.kind == "tpcc" else self.plan.records
@@ -207,7 +213,7 @@ class Instruments:
         return ready
 
     def _refusal_reason(self, instrument: str, arm: PlannedArm) -> str | None:
-        """Return why an instrument (measuring process) must not or cannot measure an arm; None if it can."""
+        """Return why a measuring process must not or cannot measure an arm (compared configuration); None if it can."""
         refusal_reason = self.service.refusal_reason(arm)
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
@@ -228,9 +234,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if the arms that can run are not enough for an answer.
 
-        They are not enough if there are none, or if all of them lack the protection, and the user chose the protection
-        or can fix the cause. Otherwise, if the user's servers do not support the protection, the run continues with the
-        control alone.
+        This is the case if no arm can run. It is also the case if no arm with the protection can run, and the user
+        named the protection or can fix the cause. In all other cases, for example if the user's servers do not support
+        the protection, the run continues with the arms that can run.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
@@ -255,8 +261,8 @@ class Instruments:
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
         """Return the workloads of an instrument (measuring process).
 
-        If arms differ in a workload's number of workers or in its options, each of the differing forms is a workload of
-        its own.
+        If arms (compared configurations) differ in a workload's number of workers or in its options, the result has a
+        separate workload for each number of workers and for each set of options.
         """
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
@@ -282,9 +288,9 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return the name by which a measuring process knows an arm's workload.
+        """Return the name by which a measuring process knows the workload of an arm (compared configuration).
 
-        It is 'query x 4' if the arm has its own number of workers, here 4.
+        The name is 'query x 4' if the arm has its own number of workers, here 4.
         """
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
@@ -313,7 +319,9 @@ def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Group the arms by the process that measures them. Return each group with the environment of its process.
+    """Group the arms (compared configurations) by the process that measures them.
+
+    Return each group with the environment of its process.
 
     The number of processes is as small as possible. Arms share a process if they need the same program and the same
     environment variables. An arm that needs no variables joins any process with its program.

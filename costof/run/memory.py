@@ -51,7 +51,9 @@ STANDING = ("query", "request", "ycsb", "tpcc")
 
 
 def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
-    """Measure the memory of each arm's connections, and append the records to the ledger (the run's file).
+    """Measure the memory that connections of each arm (compared configuration) need in the servers.
+
+    Append the records to the ledger (the run's file).
 
     Raises nothing: if an arm cannot be measured, its record has the reason.
     """
@@ -77,8 +79,8 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
     """Measure the arms of the plan `group`, and return their records.
 
-    `idle` is the plan with all arms, of which `group` has one or more. In a lab, new servers are started for these
-    arms.
+    `idle` is the plan with all arms, of which `group` has one or more. In a lab (servers that the run starts), new
+    servers are started for these arms.
     """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
@@ -121,8 +123,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # If this were True, one arm that cannot run would end the measurement of all arms. With False, only its own
-            # figures are missing.
+            # If this were True, one arm that cannot run would end the measurement of all arms. With False, only this
+            # arm's figures are missing.
             "protection_chosen": False,
         }
     )
@@ -216,7 +218,7 @@ class Steps:
         return memory
 
     def _reason(self, arm: PlannedArm, answer: SliceAnswer, name: str) -> str | None:
-        """Return why no further connections of an arm can be opened; None if they can."""
+        """Return why no further connections of an arm (compared configuration) can be opened; None if they can."""
         if answer.errors:
             return answer.errors[0].detail
         workers = self._plan.slices[name].operations
@@ -236,7 +238,7 @@ class Steps:
         return self._service.memory() or Memory()
 
     def _check_open(self, arm: PlannedArm) -> None:
-        """Use the first connections of an arm once more. If the server has closed them, discard the arm's figures."""
+        """Use the first connections of an arm once more. Discard the arm's figures if the server has closed them."""
         if not self._records[arm.name]:
             return
         name = self._parts[0][0]

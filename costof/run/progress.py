@@ -66,8 +66,8 @@ class RunProgress:
     It is a context manager. Inside the `with` block, it receives each record that the run appends to the ledger (the
     run's file).
 
-    When Ctrl-C or SIGTERM arrives, it says at once which results are kept. If a table is being drawn at that moment,
-    the signal takes effect only after the drawing, so that no table is half drawn.
+    When Ctrl-C or SIGTERM arrives, the display says at once which results are kept. If a table is being drawn at that
+    moment, the signal takes effect only after the drawing, so that no table is half drawn.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ class StartingPoint:
 
 @dataclass
 class State:
-    """The state of a run in progress. The sizes of slices in `plan` change once, after the warm-up."""
+    """The state of a run in progress. The sizes of measured windows (slices) in `plan` change once, after warm-up."""
 
     plan: Plan
     service: Service
@@ -91,7 +91,7 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if at least one arm with the protection can run, and its control can too.
+        """True if, for at least one arm (compared configuration) with the protection, both arm and control can run.
 
         If not, further rounds could not show a cost. In a run with only controls, the value says whether one can run.
         """
@@ -137,7 +137,7 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return the slices of a round. If the service is lost, return the slices measured so far."""
+    """Measure and return the slices (measured windows) of a round, or fewer if the service is lost."""
     measured = []
     for key, rate in _slices_of_round(state, number):
         if not _arm_is_lost(state, key.arm):
@@ -170,7 +170,7 @@ def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether an arm can no longer be measured, as after a crash of its tunnel. Record each loss once."""
+    """Return whether an arm (compared configuration) is lost, as after a crash of its tunnel. Record each loss once."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -184,8 +184,8 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
     """Measure a slice (measured window). If a host began the slice late, measure it once more.
 
-    Both attempts are written to the ledger (the run's file), but only the last attempt counts. The figures use it
-    unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
+    Both attempts are written to the ledger (the run's file), but only the last attempt counts. The figures use the
+    last attempt unless it belongs to a warm-up round or its evidence contradicts the arm's settings.
     """
     for last_attempt in (False, True):
         state.slices += 1
@@ -251,7 +251,8 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, use the CPU times that they report: this machine's say nothing about them.
+        # If several hosts generate the load, use the CPU times that the hosts report. The CPU time of this machine says
+        # nothing about the hosts.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -280,13 +281,13 @@ def measure_slice(
 
 
 def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
-    """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
+    """Return the CPU seconds of servers on this machine, without those that --server-cpu reads on another machine."""
     elsewhere = service.server_cpu is not None and not service.server_cpu.is_local
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Renew the load generator's TLS session and open connections before a slice, without measuring.
+    """Renew the load generator's TLS session and its connections before a slice, without measuring.
 
     If the arm resumes TLS sessions, and `Service.arrange` has made its last session invalid, the load generator gets a
     new session. Connections that stay open are closed and opened again. Otherwise one connection with an unusual speed

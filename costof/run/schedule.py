@@ -45,8 +45,8 @@ class BalancedOrders:
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
-        # Count the pair of the first item with itself: usually the round before ended with this item. If the first item
-        # was instead drawn at random, count the pair too, so that all items are drawn equally often.
+        # Count the pair of the first item with itself, because the round before usually ended with this item. Count it
+        # even if the first item was instead drawn at random, so that all items are drawn equally often.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -58,7 +58,7 @@ class BalancedOrders:
         if not remaining:
             return [first]
         # The next round will begin with this round's last item, which then follows itself. Choose the item that has
-        # done so least often.
+        # followed itself least often.
         last = self._rarest(remaining, lambda item: (item, item))
         remaining.remove(last)
         row = [first]

@@ -23,9 +23,9 @@ from costof.study.schema import SliceSize
 
 #: The maximum start-up time of a slice (measured window), as a share of the slice's whole time (start-up included).
 MOST_START_UP = 0.1
-#: The maximum bias of a slice's figure, as a share of the plan's precision. Effects are computed from the logarithm of
-#: each slice's mean. On average this logarithm is too low, by half the mean's relative variance. The bias does not
-#: cancel in an effect, because the variance may differ between arms.
+#: The maximum bias of the figure of a slice (measured window), as a share of the plan's precision. Effects are computed
+#: from the logarithm of each slice's mean. On average this logarithm is too low, by half the mean's relative variance.
+#: The bias does not cancel in an effect, because the variance may differ between arms.
 MOST_BIAS = 0.1
 #: The minimum length of a slice (measured window): five times 10 ms, the period in which a lab enforces CPU limits and
 #: the kernel counts CPU time.
@@ -33,16 +33,17 @@ SHORTEST_SECONDS = 0.05
 #: The minimum number of operations of each worker in a slice (measured window). A single operation would not be enough:
 #: the first one of a slice is affected by the arm that was measured before.
 FEWEST_IN_A_ROW = 2
-#: The minimum number of operations of each worker in a slice with a figure of the whole slice, such as a rate. The end
-#: of the slice may cut off one operation of each worker. Among so many operations, one hardly changes the figure.
+#: The minimum number of operations of each worker in a slice (measured window) if a figure such as a rate is computed
+#: from the slice as a whole. The end of the slice may cut off one operation of each worker. Among so many operations,
+#: one hardly changes the figure.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: At a fixed load (--load), a slice (measured window) is this many times as long as a client's connection stays open.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
 #: The limit on operations for slices (measured windows) that should end by their time limit. No slice reaches it.
 UNLIMITED = 2**31
-#: Limits the operations of the fastest arm in slices that end by their time limit: at most this multiple of the planned
-#: number.
+#: The maximum number of operations of the fastest arm in slices (measured windows) that end by their time limit, as a
+#: multiple of the planned number.
 MOST_TIMES = 10
 
 
@@ -58,7 +59,7 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """The relative variance of the slice's mean time in its longest phase (which contains all other phases)."""
+        """The relative variance of the mean time of the slice's longest phase, which contains all other phases."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
@@ -79,7 +80,8 @@ def _ended_by_time(
     """Return sizes with only a time limit: the time in which the slowest arm performs the planned operations.
 
     The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations.
-    With more connections, hosts might run out of ports. A program whose command line sets its duration keeps its size.
+    With more operations, hosts might open so many connections that their ports run out. A program whose command line
+    sets its duration keeps its size.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -144,7 +146,7 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the factor by which to multiply the measured length of slices to reach the plan's precision.
+    """Return the factor by which to multiply the length of slices (measured windows) to reach the plan's precision.
 
     The factor is below 1 if the slices can be shorter, and above 1 if they must be longer.
     """
@@ -164,7 +166,10 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
 
 
 def _operations_per_worker(plan: Plan, measured: MeasuredSlice) -> float:
-    """Return how many operations each worker performed in the slice. A command has one worker on each host."""
+    """Return how many operations each worker performed in the slice (measured window).
+
+    A command has one worker on each host.
+    """
     workers = plan.workers(measured.key.workload, plan.arm(measured.key.arm))
     if (
         isinstance(measured.answer, PopulationAnswer)

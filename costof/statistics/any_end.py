@@ -32,8 +32,8 @@ def widening(rounds: int, freedom: float) -> float:
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
-    # `share` is the weight of the mixture's prior beside the rounds. Take an effect that lies t standard errors from
-    # the mean. Its likelihood ratio, averaged over the prior (see MIXTURE_ROUNDS), is
+    # `share` is the prior's share of all rounds: the prior counts as MIXTURE_ROUNDS rounds. Take an effect that lies t
+    # standard errors from the mean. Its likelihood ratio, averaged over the prior, is
     # sqrt(share) * ((1 + t² / freedom) / (1 + share * t² / freedom)) ** ((freedom + 1) / 2).
     # For the true effect, the ratio reaches 1 / (1 - CONFIDENCE) in at most 5 % of runs (Ville's inequality). The
     # interval ends at the t at which the ratio has this value.

@@ -18,7 +18,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rounds:
-    """Mean times in the same rounds: of a connection and of an operation, on the control and on an arm."""
+    """Mean times of a connection and of an operation, on the control and on an arm. All are from the same rounds."""
 
     control_connection: Sequence[float]
     arm_connection: Sequence[float]

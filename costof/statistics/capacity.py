@@ -1,9 +1,8 @@
 """Capacity: the rate at which a given share of operations, such as 1 %, takes longer than a latency limit.
 
 The capacity is computed from slices (measured windows) at several rates. Near a server's capacity, each increase of the
-rate by 1 % multiplies the share of operations beyond the limit by about the same factor (Asmussen, "Applied Probability
-and Queues", 2003, XIII). Therefore a straight line is fitted: the logarithm of the share over the logarithm of the
-rate.
+rate by 1 % multiplies the share beyond the limit by about the same factor (Asmussen, "Applied Probability and Queues",
+2003, XIII). Therefore a straight line is fitted: the logarithm of the share over the logarithm of the rate.
 
 The fit is a Poisson regression with log link (quasi-likelihood: Wedderburn 1974). It is unbiased even if the operations
 of a slice depend strongly on each other. A fit to the slices' percentiles would be biased: in simulated queues, the
@@ -22,24 +21,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The line is straight only near the capacity. So a slice has less weight if its rate is farther from the capacity. It
-#: has no weight if the logarithms of rate and capacity differ by more than this (biweight kernel, as in local
-#: regression: Cleveland 1979).
+#: The fitted line describes the share beyond the limit only near the capacity. So a slice (measured window) has less
+#: weight if its rate is farther from the capacity. It has no weight if the logarithms of rate and capacity differ by
+#: more than this (biweight kernel, as in local regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
 #: A percentile, divided by the limit, is clipped to this range: far above the limit, the percentile depends mostly on
 #: how long the queue could grow in the slice.
 SHOWN_RATIOS = (1 / 3, 3.0)
-#: With a smaller slope, the share hardly depends on the rate, so no capacity is reported.
+#: If the fitted line has a smaller slope, the share beyond the limit hardly depends on the rate. Then no capacity is
+#: reported.
 LEAST_SLOPE = 1.0
-#: Common queues have a slope between 8 and 25 near their capacity. From few slices, the slope is uncertain by about 6,
-#: and can even have the wrong sign. The fit therefore has a penalty on the squared distance from USUAL_SLOPE, which
-#: keeps the slope plausible until there are more slices.
+#: For common queues, the fitted line has a slope between 8 and 25 near their capacity. From few slices, the slope is
+#: uncertain by about 6, and can even have the wrong sign. The fit therefore has a penalty on the squared distance from
+#: USUAL_SLOPE, which keeps the slope plausible until there are more slices.
 USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
 class Observation(NamedTuple):
-    """One slice: its round, its rate a second, its operations, and how many of them took longer than the limit.
+    """The number of operations of a slice (measured window), and how many of them took longer than the limit.
 
     If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. `operations` is then 1,
     and `beyond` is 1 if the percentile exceeds the limit, otherwise 0.
@@ -77,7 +77,7 @@ def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> 
     """Return the height of the fitted line at `log_rate`, and its slope; None if no line can be fitted.
 
     The line's height is the logarithm of a ratio: the share beyond the limit divided by the allowed `share`. If slices
-    have only percentiles, it is the percentile divided by the limit.
+    (measured windows) have only percentiles, the ratio is the percentile divided by the limit.
     """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])

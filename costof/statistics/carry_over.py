@@ -1,4 +1,7 @@
-"""Carry-over: how much higher a slice's figure is after a slice of another arm than after a slice of the same arm."""
+"""Carry-over: how much higher a slice's figure is after a slice of another arm than after a slice of the same arm.
+
+A slice is a measured window of one arm (a compared configuration).
+"""
 
 from __future__ import annotations
 

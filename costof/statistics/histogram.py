@@ -1,4 +1,4 @@
-"""Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
+"""Latency histograms, which in all measuring processes range from 1 ns to ten minutes with three significant digits.
 
 All histograms have the same buckets as those of the engine, costof's own client (`record/recorder.rs`), so that their
 counts can be added. A run has tens of thousands of histograms. Each has tens of thousands of buckets, most of them
@@ -46,7 +46,7 @@ class Counts:
     def from_values(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
         """Return the counts of values. Value number i occurs `times[i]` times, or once without `times`.
 
-        Values above the histogram's range count as the longest time in it.
+        Values above the histogram's range count as the longest time in the range.
         """
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
@@ -140,7 +140,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 
 def _payload(encoded: str) -> bytes:
-    """Return the encoded numbers of a histogram. Raises `ValueError` for other buckets than this module's."""
+    """Return the encoded numbers of a histogram. Raises `ValueError` if its buckets are not as in this module."""
     content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
     _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):

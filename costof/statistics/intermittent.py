@@ -8,8 +8,9 @@ Disturbances of the machine also cause outliers. They are as likely in the slice
 and of the control's identical copy (replicate). A randomization test within blocks therefore decides whether the arm
 has more outliers than chance explains (Edgington & Onghena 2007, chapter 6):
 
-1. Add up by how much the arm's outliers exceed the limit for outliers.
-2. In each round, draw one of the three slices at random. Add up by how much the drawn outliers exceed it. Repeat this.
+1. Add up by how much the arm's outliers exceed the limit for outliers, in units of the arm's scatter.
+2. In each round, draw one of the three slices at random. Add up in the same way by how much the drawn outliers exceed
+   the limit. Repeat this.
 3. The p-value is the share of random sums that are at least as large as the arm's sum (Phipson & Smyth 2010).
 
 A cost that is equal in all rounds does not count, since each slice is compared with its own arm's median.
@@ -27,15 +28,15 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: The deviation of a slice is the logarithm of its figure divided by its arm's median. A slice is an outlier if its
-#: deviation is higher than the mean deviation of the round's other two slices by more than `LEAST`, and by more than
-#: OUTLYING robust standard deviations.
+#: The deviation of a slice (measured window) is the logarithm of the ratio of its figure to its arm's median. A slice
+#: is an outlier if its deviation exceeds the mean deviation of the round's other two slices by more than `LEAST`, and
+#: by more than `OUTLYING` robust standard deviations.
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH. The total is at most MOST_DRAWS, and otherwise
-#: large enough for an accurate p-value: if the p-value equals the error rate, about DRAWS_BEYOND random sums exceed the
-#: arm's, so that the p-value has a relative error of about a third.
+#: Numbers of random draws: first `FIRST_DRAWS`, then batches of `BATCH`. The planned total is `DRAWS_BEYOND` divided by
+#: the error rate, but at least `FIRST_DRAWS` and at most `MOST_DRAWS`. If the p-value equals the error rate, about
+#: `DRAWS_BEYOND` random sums then exceed the arm's sum. The p-value thus has a relative error of about a third.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -44,11 +45,12 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """The outliers among the slices of an arm.
+    """The outliers among the slices (measured windows) of an arm.
 
     - `slices`, `of`: the number of outliers among the arm's slices, and the number of all its slices.
     - `times`: the median of the outliers divided by the median of the arm's other slices.
-    - `usual`, `usual_of`: for comparison, both numbers for the slices of control and replicate together.
+    - `usual`, `usual_of`: for comparison, both numbers for the slices of the control and of its identical copy
+      together.
     """
 
     slices: int
@@ -66,7 +68,7 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the outliers among the arm's slices; None if they are not significant.
+    """Return the outliers among the arm's slices (measured windows); None if they are not significant.
 
     Each sequence has one number for each round: the logarithm of the slice's figure. If a higher figure is better, as
     for a rate, the logarithm is negated, so that a higher number means a cost. `comparisons` is the number of such

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-#: A number is far above the median if it lies this many robust standard deviations above it. Fewer than one in a
-#: million normally distributed numbers does.
+#: A number is far above the median if it lies this many robust standard deviations above it. Of normally distributed
+#: numbers, fewer than one in a million is far above.
 FAR = 5.0
 #: Ratio of the standard deviation to the median absolute deviation in a normal distribution.
 MAD_TO_DEVIATION = 1.4826

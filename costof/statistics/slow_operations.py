@@ -1,12 +1,13 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
 If one operation of ten costs 1 ms more, the mean of a slice (a measured window) rises by only 0.1 ms. Noise between
-slices may hide this, but hardly changes the share of slow operations in a slice. Operations of one slice are not
+slices may hide this rise, but hardly changes the share of slow operations in a slice. Operations of one slice are not
 independent. A t-test therefore compares one share for each round, the arm's with the control's (Bennett et al. 2002 on
 rates of clusters).
 
-An operation is slow if it takes longer than the median of its slice plus half of the arm's or of the control's median,
-whichever is longer. A cost that affects all operations alike also raises the median, and so is not detected here.
+An operation is slow if it exceeds the median of its slice by more than half of this median. For a slice of the arm,
+half of the control's median counts instead if the control's median is longer. A cost that affects all operations alike
+also raises the median, and so is not detected here.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: An operation is slow if it exceeds the median of its slice by more than this share of the arm's or of the control's
-#: median, whichever is longer.
+#: An operation is slow if it exceeds the median of its slice (measured window) by more than this share of the median.
+#: For a slice of the arm, the same share of the control's median counts instead if the control's median is longer.
 SLOWER = 0.5
 #: The arm's and the control's share of slow operations must differ by at least this much to be reported: 0.01 is one
 #: percentage point. Percentiles show smaller differences.

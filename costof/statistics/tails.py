@@ -25,7 +25,8 @@ RESAMPLES = 500
 FEWEST_BEYOND = 20
 #: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5
-#: The percentiles at which a cost curve has points. They are closer together at both ends, which the picture stretches.
+#: The percentiles at which a cost curve has points. They are closer together at both ends, because the chart stretches
+#: both ends.
 CURVE = (
     1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99, 99.3, 99.5, 99.7, 99.8, 99.9,
     99.95, 99.99,

@@ -25,7 +25,8 @@ CLEARLY = 0.2
 #: The distance of a round is the distance of the control's figure from its median, plus that of the arm's figure from
 #: its median. A round is far from the others if its distance is more than FAR times the median distance.
 FAR = 5.0
-#: A round counts as far from the others only if its distance also exceeds this share of the largest distance.
+#: A round counts as far from the others only if its distance (see `FAR`) also exceeds this share of the largest
+#: distance.
 LEAST_OF_FARTHEST = 0.2
 
 
@@ -88,8 +89,8 @@ def uneven_rounds(
 
     Rounds dominate the mean difference in two cases:
 
-    - It disagrees clearly (`CLEARLY`) with the ratio or with the trimmed mean.
-    - Its interval includes 0, although the interval of the trimmed mean does not.
+    - The mean difference disagrees clearly (`CLEARLY`) with the ratio or with the trimmed mean.
+    - The interval of the mean difference includes 0, although the interval of the trimmed mean does not.
     """
     if len(values) < FEWEST_ROUNDS:
         return None
@@ -119,7 +120,8 @@ def uneven_rounds(
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     """Return the positions of the rounds that are far from the others, in order.
 
-    Return [] if several rounds, and more than 15 % of all rounds, are far from the others: so many are no exceptions.
+    Return [] if several rounds, and more than 15 % of all rounds, are far from the others: so many rounds are not
+    exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]

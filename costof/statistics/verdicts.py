@@ -182,8 +182,8 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
     """Return the p-values, adjusted for multiple comparisons.
 
-    P-values of headline effects are adjusted together by Holm's method. All other p-values are adjusted together by
-    Benjamini and Hochberg's method.
+    P-values of headline (most important) effects are adjusted together by Holm's method. All other p-values are
+    adjusted together by Benjamini and Hochberg's method.
     """
     adjusted = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
@@ -198,8 +198,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     """Return how many rounds in total give the effect a verdict; None if unknown or above `most`.
 
     This assumes that further rounds are similar. The effect has a verdict as soon as its interval excludes 0 or the
-    margin. With more rounds, the interval narrows. `count` is the number of effects in the run, and the significance
-    level is the error rate divided by `count`, the strictest level that the adjustment for many tests can require.
+    margin. With more rounds, the interval narrows. `count` is the number of effects in the run. The significance level
+    is the error rate divided by `count`. This is the strictest level that the adjustment for many tests can require.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None

@@ -34,7 +34,7 @@ class PlannedArm(Model):
 
     @property
     def protection(self) -> str:
-        """The arm's name without its context, such as 'tls' for 'tls@us-eu'."""
+        """The arm's name without its context (such as a distance): 'tls' for the name 'tls@us-eu'."""
         return self.name.split(CONTEXT_SIGN)[0]
 
 
@@ -181,7 +181,7 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list
     unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         details = ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
-        # Put all details into one pair of parentheses, as in 'TLS (1.3, ECDSA key)'. Without it, a sentence that lists
-        # labels would be ambiguous.
+        # Put all details into one pair of parentheses, as in 'TLS (1.3, ECDSA key)'. If the details followed
+        # without parentheses, a sentence that lists labels would be ambiguous.
         label = f"{label.removesuffix(')')}, {details})" if label.endswith(")") else f"{label} ({details})"
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

@@ -30,8 +30,8 @@ def command_line(plan: Plan, rounds: int) -> str:
     words += [*_load(plan)]
     words += ["--client", plan.client] if plan.client is not None else []
     words += ["--hosts", plan.hosts] if plan.hosts is not None else []
-    # On a target, leave out --memory, because it needs --server-memory COMMAND. The plan does not store this command
-    # completely, since it may contain a password.
+    # On a target (the user's own servers), leave out --memory, because it needs --server-memory COMMAND. The plan does
+    # not store this command completely, since it may contain a password.
     words += ["--memory", str(plan.memory)] if plan.memory and plan.target is None else []
     words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
     return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])

@@ -265,8 +265,8 @@ def _number(value: float) -> str:
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: The role of the server that clients connect to, for kinds of service in which it is not "server". The metric of this
-#: server's CPU time is named after the role: 'cpu.balancer'.
+#: Maps a kind of service to the role of the server that clients connect to, if this role is not 'server'. The metric of
+#: this server's CPU time is named after the role: 'cpu.balancer'.
 SERVING_ROLES = {"http": "balancer"}
 
 

@@ -57,7 +57,7 @@ def parse_levels(study: Study, name: str, text: str, on_target: bool) -> list[st
 
 
 def parse_distances_ms(study: Study, text: str) -> list[float]:
-    """Return the round-trip times, in milliseconds, that `--set distance=…` names for a target.
+    """Return the round-trip times, in milliseconds, that `--set distance=…` names for the user's own servers.
 
     A study without a distance factor accepts only numbers of milliseconds, such as '20'. Raises `UNKNOWN_LEVEL`.
     """

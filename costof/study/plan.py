@@ -45,8 +45,8 @@ from costof.study.several_loads import (
 )
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
-#: The name of the distance factor in `--set distance=…`. On a target, distances are not emulated. There, the option
-#: names distances for which the report predicts the costs.
+#: The name of the distance factor in `--set distance=…`. On a target (the user's own servers), distances are not
+#: emulated. Instead, the option names distances for which the report predicts the costs.
 DISTANCE = "distance"
 #: The value of `Metric.phase` for the client's CPU time. The client runs on costof's side, so its CPU time is known
 #: even if that of the user's servers is not.
@@ -59,13 +59,13 @@ FEWEST_IDLE, MOST_IDLE = 100, 20_000
 #: Kinds of service that --memory cannot measure. Commands open connections of their own, which costof does not control.
 #: In studies of replica sets, no factor changes the memory of a connection.
 WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
-#: A client is far if its round-trip time in milliseconds is at least this. A study may define other sizes of slices for
-#: far clients.
+#: A client is far if its round-trip time in milliseconds is at least this. A study may define other sizes of slices
+#: (measured windows) for far clients.
 FAR_FROM_MS = 5.0
 
 
 class TargetOptions(Model):
-    """The options of a target other than its URLs, without secrets."""
+    """The options of a target (the user's own servers), except the target's URLs. Secrets are left out."""
 
     ca_file: str | None = Field(default=None, description="Absolute path of --tls-ca.")
     database: str | None = Field(default=None, description="The name in --database.")
@@ -150,14 +150,14 @@ class Plan(Model):
 
     @property
     def protected(self) -> list[PlannedArm]:
-        """The arms whose costs the run measures."""
+        """The arms (compared configurations) whose costs the run measures."""
         return [arm for arm in self.arms if not arm.control and not arm.replicate]
 
     @property
     def compares_controls(self) -> bool:
-        """True if the run has several levels of the factor whose levels the report compares on every arm.
+        """True if the run's controls have several levels of the factor that the study names in `[sections.upgrade]`.
 
-        The study's file names this factor in `[sections.upgrade]`. Such a run has an answer without a protected arm.
+        The report compares these levels on every arm, so the run has an answer even without a protected arm.
         """
         factor = self.study.sections.get("upgrade", {}).get("factor", "")
         return len({arm.levels.get(factor) for arm in self.controls}) > 1
@@ -180,7 +180,7 @@ class Plan(Model):
 
     @property
     def loads(self) -> str:
-        """The data to load before the first slice as text, such as '10,000 records'; '' if there is none."""
+        """The data to load before the first measurement as text, such as '10,000 records'; '' if there is none."""
         warehouses = self.study.warehouses
         loads = [
             f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}" if warehouses else "",
@@ -208,8 +208,8 @@ class Plan(Model):
     def load_in_words(self) -> str:
         """The load as text, such as '300 new connections a second, 20 queries each'; '' without a load.
 
-        If there are several loads, the text lists them. For a sweep, it is the range of loads with the limit on
-        latency.
+        If there are several loads, the text lists them. For a sweep (a search for the capacity), it is the range of
+        loads with the limit on latency.
         """
         if self.load is None:
             return ""
@@ -223,9 +223,9 @@ class Plan(Model):
         return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
-        """Return the load under which an arm is measured; None without a load.
+        """Return the load under which an arm (compared configuration) is measured; None without a load.
 
-        If the run has several loads, the arm's level of the factor `LOAD` says which.
+        If the run has several loads, the arm's level of the factor `LOAD` names this load.
         """
         if self.load is None or not self.rates:
             return self.load
@@ -235,7 +235,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control if the arm is its replicate (identical copy), or else the arm itself."""
+        """Return the control if the arm is the identical copy of a control (its replicate), or else the arm itself."""
         return self.arm(arm.control_arm) if arm.replicate and arm.control_arm else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:
@@ -256,8 +256,8 @@ class Plan(Model):
     def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float | str]]]:
         """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        If several `hosts` share the rate, {rate} is the part of one host. In a sweep, {rate} is not replaced yet,
-        because each slice has another rate.
+        If several `hosts` share the rate, {rate} is the part of one host. In a sweep (a search for the capacity),
+        {rate} is not replaced yet, because each slice (measured window) has another rate.
         """
         load = self.load_of(arm)
         rate: dict[str, float | str] = {}
@@ -270,7 +270,7 @@ class Plan(Model):
         }
 
     def client_load(self, arm: PlannedArm) -> ClientLoad:
-        """Return what the load generator of `--client` does on an arm: test, connections, records and distance."""
+        """Return the test, connections, records and distance with which the program of `--client` measures an arm."""
         program = client(str(self.client))
         use = self.study.clients.get(program.program)
         connections = self.workers(use.like, arm) if use is not None else program.connections
@@ -309,7 +309,10 @@ class Options:
     hosts: str | None = None
     target_options: TargetOptions | None = None
     offered: Callable[[Level], bool] | None = None
-    """A function that returns whether the target supports a level of the main factor; None if it supports all."""
+    """A function that returns whether the user's own servers support a level of the main factor.
+
+    None means that they support all levels.
+    """
     memory: str | None = None
     at_least: int | None = None
     at_most: int | None = None
@@ -402,8 +405,8 @@ def resolve(study: Study, options: Options) -> Plan:
 def _limits(study: Study, options: Options) -> list[Limit]:
     """Return the limits that the options set or, if they set none, the limits in the study's file.
 
-    Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of a target's servers, and there is no way to read
-    it.
+    Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of the user's own servers, and there is no way to
+    read it.
     """
     given = [limit for limit in options.limits if not is_latency_limit(limit)]
     limits = parse_limits(study, given or study.limits.items())
@@ -419,8 +422,8 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 def _idle_connections(study: Study, options: Options) -> int:
     """Return the number of idle connections that are opened to measure the memory of a connection; 0 for none.
 
-    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`. Raises `BAD_NUMBER`, `NO_MEMORY` and
-    `MEMORY_NEEDS_COMMAND`.
+    The number is that of --memory or, if only --server-memory is given, `FEWEST_IDLE`. Raises `BAD_NUMBER`, `NO_MEMORY`
+    and `MEMORY_NEEDS_COMMAND`.
     """
     command = options.target_options.server_memory if options.target_options else None
     if options.memory is None and command is None:
@@ -437,7 +440,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
     """Return the seconds that the fewest rounds for a verdict take, plus one round as a reserve.
 
-    Each slice takes `overhead` seconds in addition to its measured time.
+    Each slice (measured window) takes `overhead` seconds in addition to its measured time.
     """
     from costof.statistics.intervals import FEWEST_ROUNDS
 
@@ -456,7 +459,7 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
 
 
 def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return the levels of the main factor that are measured by default and that the target does not support."""
+    """Return the default levels of the main factor that the user's own servers do not support."""
     if offered is None:
         return []
     name = study.main_factor
@@ -466,10 +469,10 @@ def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) ->
 
 
 def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> Study:
-    """Return the study with other default levels of the main factor, namely those that the target supports.
+    """Return the study with other default levels of the main factor: those that the user's own servers support.
 
-    Levels that the target does not support are removed from the defaults, also in profiles. Levels that only a target
-    can have are added. The user can still name any level.
+    Levels that the servers (the target) do not support are removed from the defaults, also in profiles. Levels that
+    only a target can have are added. The user can still name any level.
     """
     name = study.main_factor
     factor = study.factors[name]
@@ -589,12 +592,12 @@ def with_client(study: Study, client: Client) -> Study:
 
 
 def as_served(study: Study) -> Study:
-    """Return the study in the form that can be measured on a target, whose servers costof cannot change.
+    """Return the study in the form that can be measured on the user's own servers (a target).
 
-    Some studies have a main factor that only a lab can vary. Such a study has the field `target_control`. On a target,
-    its main factor is instead the first factor that can be varied there, and the factors that only a lab can vary
-    become part of the context. A factor with `as_served` gets the level `AS_SERVED` as its default. Workloads have
-    `target_workers` workers.
+    Some studies have a main factor that only a lab (servers that costof starts) can vary. Such a study has the field
+    `target_control`. On a target, its main factor is instead the first factor that can be varied there. The factors
+    that only a lab can vary become part of the context. A factor with `as_served` gets the level `AS_SERVED` as its
+    default. Workloads have `target_workers` workers.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

@@ -30,8 +30,8 @@ UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: The value of `Metric.phase` for figures of the whole slice (measured window), such as its rate. The slice counts from
 #: its beginning to the end of its last operation.
 WHOLE_SLICE = "slice"
-#: The prefix of `Metric.phase` for figures that servers report about a slice, such as 'server.primary_cpu'. Services
-#: return these figures from `Service.judge`.
+#: The prefix of `Metric.phase` for figures that servers report about a slice (measured window), such as
+#: 'server.primary_cpu'. Services return these figures from `Service.judge`.
 SERVER_PREFIX = "server."
 #: The prefix of `Metric.phase` for the mean CPU time of a process per operation, such as 'cpu.gateway'.
 CPU_PREFIX = "cpu."
@@ -77,7 +77,7 @@ class Metric(Model):
 
     @property
     def is_of_whole_slice(self) -> bool:
-        """True if the metric is one figure of the whole slice instead of a mean of a phase's times."""
+        """True if the metric is one figure of a whole slice (measured window) and not a mean of a phase's times."""
         return self.phase == WHOLE_SLICE or "." in self.phase
 
     @property
@@ -123,7 +123,10 @@ LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """The requirements of all levels of an arm for client, server and lab. `transport` is None if no level sets it."""
+    """What all levels of an arm (compared configuration) together require of client, server and lab.
+
+    `transport` is None if no level sets it.
+    """
 
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
@@ -163,8 +166,8 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
     return ArmSettings.model_validate(settings)
 
 
-def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Return the settings of an arm to which only one level applies. The transport is plain if the level sets none."""
+def merge_level_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
+    """Merge the settings that a single level requires. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
@@ -189,9 +192,9 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 class Level(CommandLevel):
     """The requirements of one level of a factor, such as 'tls', for client, server and lab.
 
-    An arm has one level of each factor. Their fields are merged into the arm's `ArmSettings`. costof's code uses only
-    these fields and never the level's name, so a study may choose any names. The `label` of a level of the main factor
-    becomes the name of an arm in reports.
+    An arm has one level of each factor. The fields of these levels are merged into the arm's `ArmSettings`.
+    costof's code uses only these fields and never the level's name, so a study may choose any names. The `label` of a
+    level of the main factor becomes the name of an arm in reports.
     """
 
     label: str = ""
@@ -215,7 +218,7 @@ class Level(CommandLevel):
 
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
-    """Return whether an arm of these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
+    """Return whether an arm with these levels fulfils the condition `when`, such as `{"transport": ["tls"]}`."""
     return all(levels.get(factor) in allowed for factor, allowed in when.items())
 
 
@@ -311,8 +314,8 @@ def round_trip_ms(level: str) -> float | None:
 class Workload(Model):
     """The operations that a slice (a measured window) performs.
 
-    `view` says what performs them: 'wire' the engine (costof's load generator), 'app' an application's driver,
-    'command' a program of the user's.
+    `view` says what performs the operations: 'wire' means costof's load generator, 'app' an application's driver, and
+    'command' a program of the user.
     """
 
     label: str
@@ -362,7 +365,7 @@ class Workload(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """True if the workload is a program that runs once in a slice, for a duration that its command line sets."""
+        """True if the workload is a program that runs once in a measured window, as long as its command line says."""
         return self.command is not None and self.command.takes_duration
 
     @property
@@ -372,7 +375,7 @@ class Workload(Model):
 
     @property
     def instrument(self) -> str:
-        """The name of the instrument that measures the workload, such as 'wire' for the load generator.
+        """The name of the process that measures the workload, such as 'wire' for the load generator.
 
         It is the name of the workload's driver or, without one, the workload's view.
         """
@@ -488,7 +491,7 @@ class Study(Model):
         for name, factor in self.factors.items():
             self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
-                unknown = merge_client_settings(factor.effects(level)).workload.keys() - self.workloads
+                unknown = merge_level_settings(factor.effects(level)).workload.keys() - self.workloads
                 if unknown:
                     raise ValueError(f"level '{level}' of '{factor.label}' changes unknown workloads {sorted(unknown)}")
         for name, use in self.clients.items():
@@ -544,7 +547,7 @@ class Study(Model):
 
     @property
     def warehouses(self) -> int:
-        """The number of TPC-C's warehouses to load before the first slice; 0 without TPC-C."""
+        """The number of TPC-C's warehouses to load before the first measurement; 0 without TPC-C."""
         warehouses = [int(each.tpcc.get("warehouses", 1)) for each in self.workloads.values() if each.kind == "tpcc"]
         return max(warehouses, default=0)
 

@@ -72,13 +72,13 @@ def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
         "factors": {**study.factors, LOAD: factor},
         "profiles": {name: _with_short_rounds(study, each, load, loads[0]) for name, each in study.profiles.items()},
     }
-    # Drop the report sections that `at_load` has added, because they are made for a single load. In a study of commands
-    # it adds none, so keep the study's own sections.
+    # Drop the report sections that `at_load` has added, because they are made for a single load. For a study of
+    # commands, `at_load` adds no sections, so keep the study's own.
     return study.model_copy(update=changes if isinstance(load, CommandRate) else {**changes, "sections": {}})
 
 
 def _with_short_rounds(study: Study, profile: Profile, load: Load, lowest: float) -> Profile:
-    """Return the profile with short slices, and with only the first level of each factor except the main one."""
+    """Return the profile with short slices. Of each factor except the main one, keep only the first level."""
     levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
     seconds = min(max(OPERATIONS_IN_SLICE / lowest, SHORTEST_SECONDS), LONGEST_SECONDS)
     slices = {name: SliceSize(operations=each.operations, seconds=seconds) for name, each in profile.slices.items()}

@@ -1,8 +1,8 @@
 """Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
 This load is called the capacity, by which a service is sized. An example of a limit is a p99 of 10 ms. Other runs do
-not find it: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about
-other loads.
+not find the capacity: the maximum rate of a closed loop says nothing about latency, and a run at one load says nothing
+about other loads.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ BEYOND_IN_SLICE = 5
 #: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
-#: A sweep with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer. For that, its slices may
-#: be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each slice.
+#: A sweep (a search for capacities) with a budget should take at most `SWEEP_SECONDS`, or its budget if that is longer.
+#: To end in time, its slices may be as short as `LEAST_SECONDS`. `OVERHEAD_SECONDS` is the additional time of each
+#: slice.
 SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
-#: The warm-up searches the range of rates that contains an arm's capacity. The search ends when the upper end of this
-#: range is at most this multiple of its lower end.
+#: The warm-up searches the range of rates that contains the capacity of an arm (compared configuration). The search
+#: ends when the upper end of this range is at most this multiple of its lower end.
 CLOSE = 1.1
 
 
@@ -84,7 +85,7 @@ class LatencyLimit(Model):
 
 
 class Sweep(Model):
-    """A range of loads, in connections or operations a second. The run finds the highest one that keeps `limit`."""
+    """A range of loads, in connections or operations a second. The run finds the highest load that keeps `limit`."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)
@@ -107,9 +108,9 @@ class Sweep(Model):
     def seconds(self, per_second: float) -> float:
         """Return the length of a slice (measured window) at a rate, in seconds.
 
-        At the highest rate that keeps the latency limit, about `BEYOND_IN_SLICE` operations of so long a slice take
-        longer than the limit. The length is at least `SHORTEST_SECONDS` and at most `longest_seconds`, unless a command
-        has a length of its own.
+        At the highest rate that keeps the latency limit, about `BEYOND_IN_SLICE` operations of a slice of this length
+        take longer than the limit. The length is at least `SHORTEST_SECONDS` and at most `longest_seconds`, unless a
+        command has a length of its own.
         """
         if self.slice_seconds is not None:
             return self.slice_seconds
@@ -118,7 +119,7 @@ class Sweep(Model):
 
     @property
     def halvings(self) -> int:
-        """The number of slices that the warm-up needs to find the capacity of one arm roughly."""
+        """The number of slices (measured windows) that the warm-up needs to find the capacity of one arm roughly."""
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
@@ -139,7 +140,7 @@ class Sweep(Model):
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return how many ms late an operation may begin. If one begins later, its slice ends early.
+        """Return how many ms late an operation may begin. If one begins later, its slice (measured window) ends early.
 
         For a limit on new connections, return limit + 2 * share * length. `share` is the permitted share of connections
         above the limit (0.01 for a p99), and `length` is the length of the slice. If an arrival is later than this,
@@ -293,10 +294,10 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric.
+    """Return the study with the capacity of each arm (compared configuration) as its only metric.
 
-    `study` must already be the study at the single load `load` (`at_load`). Slices keep the length that they have at
-    this load; `resolve` replaces it by that of the sweep.
+    `study` must already be the study at the single load `load` (`at_load`). This function does not change the
+    length of slices (measured windows). Later, `resolve` gives them the length that the sweep requires.
     """
     several = load.operation[1]
     capacity = Metric(

@@ -25,7 +25,8 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: Matches a name that may be part of an arm's name. '-copy' at its end is reserved for the control's identical copy.
+#: Matches a name that may be part of the name of an arm (compared configuration). '-copy' at its end is reserved for
+#: the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 
@@ -96,8 +97,8 @@ class Benchmark:
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
     """Return each command with each combination of parameters. The first one is the control.
 
-    The order is hyperfine's: all commands with the first values of all parameters, then with the second value of the
-    first parameter. Parameters do not apply to the reference command (--reference).
+    The order is hyperfine's: all commands with the first values of all parameters, then all commands with the second
+    value of the first parameter, and so on. Parameters do not apply to the reference command (--reference).
 
     Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
     """
@@ -172,7 +173,10 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether some commands differ only in their `setup`. Each setup then undoes the effect of another."""
+    """Return whether some commands differ only in their `setup`.
+
+    The setup of one such command undoes that of another, so each setup must run again whenever its command is measured.
+    """
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
@@ -303,7 +307,7 @@ def _shell(name: str) -> list[str] | None:
 
 def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> dict[str, Any]:
     shell = measured_shell(comparison, [each.command for each in made])
-    # The last warm-up run takes place in the warm-up round, so run one less before the first slice.
+    # The last warm-up run takes place in the warm-up round, so run one less before the first slice (measured window).
     fields = {
         "run": "{command}",
         "shell": shlex.join(shell) if shell else False,

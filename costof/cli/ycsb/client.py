@@ -138,7 +138,7 @@ STATUS_PERCENTILES = (90, 99, 99.9, 99.99)
 def results(tally: Tally) -> list[str]:
     """Return the lines of standard output in YCSB's layout (TextMeasurementsExporter, OneMeasurementHdrHistogram).
 
-    A failure of a read-modify-write is counted for its read or its update.
+    A failed read-modify-write is counted as a failed read or as a failed update.
     """
     runtime = tally.elapsed_ns / 1e6
     throughput = tally.operations * 1000 / runtime if runtime else 0.0

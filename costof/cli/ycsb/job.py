@@ -93,7 +93,7 @@ NO_LIMIT_SECONDS = 14 * 86_400
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one command. `seconds` limits its duration. `ycsb` has the engine's settings for the workload."""
+    """The work of one YCSB command, at most `seconds` long. `ycsb` has the engine's settings for the workload."""
 
     phase: Phase
     table: str
@@ -284,7 +284,7 @@ _REPLACEMENTS = {
 }
 #: For each YCSB binding: prefixes of the names of go-ycsb's properties, such as 'mysql' in 'mysql.host'.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
-#: Values of a go-ycsb property that change nothing.
+#: Values with which a property of go-ycsb has no effect.
 WITHOUT_MEANING = ("", "0", "false")
 
 

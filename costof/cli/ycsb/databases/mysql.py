@@ -14,8 +14,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connect
 
-#: Maps Connector/J's `sslMode` to how the server's certificate is verified. 'PREFERRED' is missing because it means
-#: plaintext here: with Connector/J, the server would decide whether to use TLS.
+#: Maps Connector/J's `sslMode` to how the server's certificate is verified. 'PREFERRED' is missing, so it means
+#: plaintext here. With Connector/J, the server would decide whether 'PREFERRED' uses TLS.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
 VERIFY |= {"verify_identity": "full", "verify-full": "full"}
 

@@ -14,8 +14,8 @@ from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
 from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, error_text
 
-#: Maps pgjdbc's `sslmode` to how the server's certificate is verified. 'prefer' is missing because it means plaintext
-#: here: with pgjdbc, the server would decide whether to use TLS.
+#: Maps pgjdbc's `sslmode` to how the server's certificate is verified. 'prefer' is missing, so it means
+#: plaintext here. With pgjdbc, the server would decide whether 'prefer' uses TLS.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
 SSLMODES = {verify: mode for mode, verify in VERIFY.items()}
 

@@ -13,7 +13,7 @@ from costof.programs.reach import LOG_IN, REACH_SECONDS, timeout_text
 from costof.programs.redis.connection import PORT, RETRY_ONCE, RedisSettings
 from costof.urls import UrlError, host_shown, split_host
 
-#: The sorted set of all keys. YCSB's binding, which has no tables, adds each record's key to this set.
+#: The sorted set of all keys. Redis has no tables, so YCSB's binding adds each record's key to this set.
 INDEX = "_indices"
 
 
