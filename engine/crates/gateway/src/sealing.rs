@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The minimum number of values that a key must still be able to encrypt before a command begins. A key that can
-/// encrypt fewer is replaced. No result set has this many values, so no key reaches its limit during a command.
+/// encrypt fewer values is replaced. No result set has this many values, so no key reaches its limit during a command.
 const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
@@ -48,7 +48,7 @@ pub struct Column {
     seal: Option<Seal>,
 }
 
-/// The data to encrypt a column's values, and the definition that describes the encrypted column.
+/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,

@@ -148,7 +148,8 @@ pub struct Session {
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
-    /// The database that becomes current if the current command, such as `USE shop`, succeeds. None if it changes none.
+    /// The database that becomes current if the current command, such as `USE shop`, succeeds. None if the
+    /// command does not change the database.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -324,7 +325,7 @@ impl Session {
         matches!(self.phase, Phase::Commands | Phase::Open | Phase::Quitting)
     }
 
-    /// Return whether the session is open, so that the server's bytes pass unchanged.
+    /// Return whether the session is open. In an open session, the gateway passes bytes unchanged.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
