@@ -93,8 +93,8 @@ impl<'a> Definition<'a> {
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
     /// Return the number `MYSQL_TYPE_…` of a definition. This function skips the names, so it is faster than
-    /// [`Definition::parse`]. Return None if the definition has a tail, a name of more than 250 bytes, or an error:
-    /// only [`Definition::parse`] can process these cases.
+    /// [`Definition::parse`]. Return None if the definition is malformed, has a tail, or has a name of more than
+    /// 250 bytes: only [`Definition::parse`] can process these cases.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
         let mut position = 0;
         for _ in 0..NAMES {

@@ -50,8 +50,8 @@ pub struct Settings {
     /// The length of the strings to read and write: 100, 1024 or 102400 bytes.
     #[serde(default = "one_hundred")]
     pub value_bytes: usize,
-    /// The number of replicas that must have a record before the operation that wrote it (workload `write`) ends. Null
-    /// to wait for none. Loading does not wait.
+    /// The number of replicas that must have the written record before an operation of workload `write` ends. Null to
+    /// wait for no replica. Loading never waits.
     #[serde(default)]
     pub wait_replicas: Option<Wait>,
 }
