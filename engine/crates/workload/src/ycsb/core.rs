@@ -258,7 +258,7 @@ impl Mix {
             }
             rest -= share;
         }
-        // Because of rounding, the probabilities may add up to slightly less than 1.
+        // Because of rounding, the probabilities may add up to slightly less than 1. The rest goes to the last operation.
         self.0[self.0.len() - 1].0
     }
 }
