@@ -218,8 +218,8 @@ impl Sealing {
 }
 
 /// Return the algorithm that encrypts a result column, or None if the column is sent unchanged. A protected column is
-/// always encrypted. For any other column, the verdict of the approved statement decides. Without a verdict, the column
-/// is sent unchanged only if it is known as an unprotected column of a base table.
+/// always encrypted. For any other column, `verdict` (the decision in the statement's approval) applies. Without a
+/// verdict, the column is sent unchanged only if it is known as an unprotected column of a base table.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];

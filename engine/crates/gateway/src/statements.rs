@@ -77,10 +77,10 @@ pub enum Verdict {
 /// The decision of an approval about the result columns (outputs) of its statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
-    /// One verdict for each column of the answer. An answer with another number of columns ends the session.
+    /// One decision for each column of the answer. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all result columns. None is no verdict: whether a result column is encrypted then depends
-    /// on the table column from which its values come.
+    /// The same decision for all result columns. None if the approval contains no decision: whether a result column is
+    /// encrypted then depends on the table column from which its values come.
     All(Option<Verdict>),
 }
 

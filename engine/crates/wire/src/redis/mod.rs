@@ -186,8 +186,8 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        // If the server did not report the version of the RESP protocol, use the configured one: RESP3 was confirmed by
-        // the answer to `HELLO 3`, and RESP2 is the default.
+        // If the server did not report the version of the RESP protocol, report the configured version. The connection
+        // uses this version: the answer to `HELLO 3` has confirmed RESP3, and RESP2 is every server's default.
         let resp = self.server_side.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
         Facts::from([("resp", resp.into()), ("server_side", self.server_side.address.clone().into())])
     }
