@@ -128,8 +128,8 @@ impl Pool {
 }
 
 /// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). Return true if the thread has several
-/// workers that work in a closed loop. In a closed loop, a worker begins its next operation as soon as its last operation
-/// ends, without a pace (a fixed rate) or think times.
+/// workers in a closed loop. In a closed loop, a worker begins its next operation as soon as its last operation ends,
+/// without a pace (a fixed rate) or think times.
 ///
 /// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is

@@ -199,8 +199,8 @@ const UNNAMED: &str = "";
 /// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
-/// Return the text to put before the name of a table in this schema, such as `"sales".`. If the schema is None, the text
-/// is empty.
+/// Return the text to put before the name of a table in this schema, such as `"sales".`. If the schema is None, the
+/// text is empty.
 pub fn schema_prefix(schema: Option<&str>) -> String {
     schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default()
 }
