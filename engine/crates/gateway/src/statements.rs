@@ -79,8 +79,8 @@ pub enum Verdict {
 pub enum Outputs {
     /// One decision for each column of the answer. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same decision for all result columns. None if the approval contains no decision: whether a result column is
-    /// encrypted then depends on the table column from which its values come.
+    /// The same decision for all result columns. None if there is no decision: whether a result column is encrypted then
+    /// depends on the table column from which its values come.
     All(Option<Verdict>),
 }
 
