@@ -15,7 +15,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure slices: read a plan and commands from standard input and write answers, one JSON object on each line
+    /// Measure workloads: read a plan and commands from standard input and write answers, one JSON object on each line
     Drive {
         /// Write a public key first, and accept only a plan that is encrypted to it
         #[arg(long)]

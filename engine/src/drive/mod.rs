@@ -82,7 +82,8 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
 /// epoll instance and a timer in each thread.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Raise the limit of open files as far as allowed. Errors: class `plan` if it is too low for the plan's connections.
+/// Raise the limit of open files as far as the system allows. Errors: class `plan` (invalid configuration) if the limit
+/// is too low for all connections of the plan.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     let limit = process::raise_open_files_limit();
     let needed = needed_connections(plan) + OTHER_DESCRIPTORS;

@@ -14,7 +14,7 @@ use workload::ycsb::Resolved;
 use workload::{Job, OPENING_AT_A_TIME, Settings, Slot, WorkerCommand};
 
 /// A command for all workers of one workload on one arm (a variant of the experiment). The runner sends it to each
-/// thread. `arm` and `workload` are indices in the plan.
+/// thread. `arm` and `workload` are indices in the plan (the configuration of the run).
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
@@ -128,8 +128,8 @@ impl Pool {
 }
 
 /// Return whether the thread should be scheduled as `SCHED_BATCH` (sched(7)). Return true if the thread has several
-/// workers in a closed loop: each begins its next operation as soon as its last one ends, without a pace (a fixed rate)
-/// or think times.
+/// workers in a closed loop. In a closed loop, a worker begins its next operation as soon as its last operation ends,
+/// without a pace (a fixed rate) or think times.
 ///
 /// An ordinary thread would be woken by each answer and preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. With a single worker there is

@@ -144,8 +144,8 @@ impl Runner {
         self.collect();
     }
 
-    /// Check `per_second` and `give_up_ms` of a slice (measured window). Errors: class `plan` if the workload has no
-    /// pace (fixed rate), or if a number is not above 0.
+    /// Check `per_second` and `give_up_ms` of a slice (measured window). Errors: class `plan` (invalid command) if the
+    /// workload has no pace (fixed rate), or if a number is not above 0.
     fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
         for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
             let Some(value) = value else { continue };

@@ -43,7 +43,7 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// The rate at which operations begin, in place of the rate that the plan sets for the workload.
+    /// The rate at which operations begin in this slice (measured window). If absent, the workload's own rate applies.
     pub per_second: Option<f64>,
     /// End the slice (measured window) as soon as an operation would begin this many milliseconds after its scheduled
     /// time, because the server then cannot keep up with the rate. If absent, the slice lasts its whole time.
@@ -71,7 +71,8 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: engine version, time that measuring takes, state of each arm (variant of the experiment).
+/// The answer to the plan (the configuration of a run): the engine's version, the engine's own time for measuring an
+/// operation, and the state of each arm (variant of the experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,
@@ -139,7 +140,7 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence that the arm (variant of the experiment) was measured as the plan describes it: the connections'
+/// The evidence that the arm (variant of the experiment) was measured with its configured settings: the connections'
 /// servers and TLS settings, and facts that the protocol reports.
 #[derive(Debug, Serialize)]
 pub struct Evidence {

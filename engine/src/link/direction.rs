@@ -86,7 +86,8 @@ impl Direction {
         Ok(())
     }
 
-    /// Deliver at most [`TURN_PACKETS`] due packets. Return when to call this again, or None if the queue is empty.
+    /// Deliver at most [`TURN_PACKETS`] due packets. Return the instant in nanoseconds at which to call this function
+    /// again. Return None if the queue is empty.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
         if clock::now() < next_ns {

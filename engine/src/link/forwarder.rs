@@ -57,7 +57,7 @@ impl Forwarder {
         Ok(Forwarder { names, directions, epoll, timer, armed_for_ns: None, events })
     }
 
-    /// Set the round-trip delay of each link to the plan's round-trip time minus the path cost (the latency without
+    /// Set the round-trip delay of each link to its configured round-trip time minus the path cost (the latency without
     /// configured delay), and reset the counters.
     pub fn begin(&mut self, plan: &Plan, path_cost: Duration) {
         for (index, direction) in self.directions.iter_mut().enumerate() {

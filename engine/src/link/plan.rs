@@ -58,7 +58,8 @@ pub type Answer = lines::Answer<Ready, AllCounters>;
 /// The answer to the plan (the first line of input). It is sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// The measured round-trip time without delay in microseconds. It is subtracted from each link's round-trip time.
+    /// The round-trip time of a link without configured delay, measured in microseconds. It is subtracted from the
+    /// configured round-trip time of each link.
     pub path_cost_us: f64,
     /// For each link, the time in microseconds for which a packet is held in each direction.
     pub held_us: BTreeMap<String, f64>,

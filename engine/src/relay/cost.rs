@@ -105,8 +105,9 @@ impl Entrance {
         Entrance { cost, state, warmth, requests, paying, cold, added_ns }
     }
 
-    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop: a sleep would end about
-    /// 50 µs late because of timer and scheduler. A core would also become idle, and its wake-up costs additional time.
+    /// Delay a request as the entrance's [`Cost`] requires, and count the request. The delay is a busy loop: a sleep
+    /// would end about 50 µs late because of timer and scheduler. During a sleep, the core would also become idle, and
+    /// its wake-up costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);

@@ -78,9 +78,9 @@ impl Iterator for Lines {
     }
 }
 
-/// Read lines on a separate thread and return a receiver for them. If standard input is a pipe or a terminal, its end
-/// means that the parent process has gone, so this process exits at once, even during a measurement. If standard input
-/// is a file, all commands in the file are executed.
+/// Read lines on a separate thread and return a receiver for them. If standard input is a pipe or a terminal, this
+/// process exits as soon as the input ends, even during a measurement, because the parent process has gone. If standard
+/// input is a file, all commands in the file are executed.
 pub fn read_on_thread() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let reader = move || {
@@ -101,8 +101,8 @@ fn is_file() -> bool {
     fstat(stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Parse a command from one line of JSON. Errors: class `plan` (invalid input), with serde's message, which contains
-/// the position in the line and may quote a name or a value that serde did not expect.
+/// Parse a command from one line of JSON. Errors: class `plan` (invalid input), with serde's message. The message
+/// contains the position in the line, and may quote a name or a value that serde did not expect.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }

@@ -396,8 +396,9 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return `text` with a changed first block. CBC with `iv` then gives the same ciphertext as the original `text`
-    /// with `target_iv`. A standard's example has a fixed IV (`target_iv`), but [`Cbc`] chooses the IV itself (`iv`).
+    /// Return `text` with its first block changed, so that encrypting it with `iv` gives the same ciphertext as
+    /// encrypting the original `text` with `target_iv`. The examples in the standards use the IV `target_iv`, but
+    /// [`Cbc`] chooses its own IV (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

@@ -13,7 +13,8 @@ const MAGIC: &[u8; 8] = b"costofE2";
 /// The first bytes of an envelope (decryption information) in an older format, in which values could be replayed in
 /// another session. Such an envelope causes an error that tells the user to update the gateway.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The size in bytes of a data key's number, which precedes the wrapped (encrypted) data key in an envelope.
+/// The size in bytes of the data key's number. In an envelope (decryption information), the number stands before the
+/// wrapped (encrypted) data key.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
@@ -23,7 +24,7 @@ pub const LONGEST_NAME: usize = 255;
 pub struct Envelope<'a> {
     pub algorithm: Algorithm,
     pub original: OriginalType,
-    /// None if no client can decrypt the column.
+    /// The wrapped data key. None if the gateway sends no key to this client, which then cannot decrypt the column.
     pub key: Option<WrappedKey<'a>>,
 }
 

@@ -10,7 +10,8 @@ static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. The gateway
-/// calls this. The clients that measure latency do not, because they would measure these system calls too.
+/// calls this function. A client that measures latency does not call it, so that it does not measure the system calls
+/// that lock memory.
 pub fn lock_keys() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
@@ -65,8 +66,8 @@ impl Pages {
             let keys = key_counts.entry(page).or_default();
             *keys += 1;
             if *keys == 1 {
-                // SAFETY: locking does not change the content of memory. If the limit is reached, the key remains
-                // unlocked, as the documentation of `lock_keys` says.
+                // SAFETY: locking does not change the content of memory. Ignore a failure: when `RLIMIT_MEMLOCK` is
+                // reached, the key may be swapped to disk.
                 let _ = unsafe { rustix::mm::mlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }
@@ -100,7 +101,8 @@ mod tests {
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
-    /// The test runs in a child process: locking applies to all threads, so other tests' keys would be counted too.
+    /// The test runs in a child process, because the system counts the locked memory of a process as a whole. The keys
+    /// of other tests in the same process would be counted too.
     #[test]
     fn memory_pages_stay_locked_while_they_hold_a_key() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {

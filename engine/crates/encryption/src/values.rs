@@ -68,8 +68,8 @@ impl Opener {
         Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// Begin a result set. Its first value may have any position above that of the last decrypted value, because the
-    /// client may have skipped the rest of the previous result set.
+    /// Begin a result set. The positions of values (their numbers in the order of encryption) may have a gap here,
+    /// because the client may have skipped the rest of the previous result set.
     pub fn begin(&self) {
         self.is_within_result_set.set(false);
     }

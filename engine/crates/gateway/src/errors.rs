@@ -1,4 +1,5 @@
-//! Packets that the gateway sends to a client: its own errors, and server answers without text that could quote data.
+//! Packets that the gateway sends to a client: errors of the gateway, and the server's answers without text that could
+//! quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};

@@ -25,7 +25,7 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// True if the parameter types sent last were allowed. The server uses them again for an execution without types.
+    /// True if the client's last parameter types were allowed. A later execution without types uses them again.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,

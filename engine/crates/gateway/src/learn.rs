@@ -37,8 +37,9 @@ struct LearnedFile {
 }
 
 impl Learner {
-    /// Open the file for learned statements. Statements that the file already contains are not written again. Errors:
-    /// class `plan` (invalid configuration) if the file cannot be used or the rules protect no column.
+    /// Open the file in which statements are recorded for approval. Statements that the file already contains are not
+    /// written again. Errors: class `plan` (invalid configuration) if the file cannot be used or the rules protect no
+    /// column.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -266,7 +267,7 @@ impl Pending {
     }
 }
 
-/// Return the text for a comment in the learned file: on one line, and cut after 200 characters.
+/// Return the text for a comment in the file of recorded statements: on one line, and cut after 200 characters.
 fn comment(text: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(text);

@@ -38,7 +38,8 @@ pub struct ListenerPlan {
     pub limits: Limits,
 }
 
-/// The accounts in learning mode, and the file to which the gateway writes their statements.
+/// Learning mode: the accounts whose statements the gateway records so that a person can approve them, and the file to
+/// which it writes the statements.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {

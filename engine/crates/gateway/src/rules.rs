@@ -28,15 +28,16 @@ const MIN_KEY_DIGITS: usize = 16;
 /// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The algorithm for rules that name none, and for encrypted result columns without a rule, such as expressions.
+    /// The algorithm for rules that name no algorithm, and for encrypted result columns without a rule, such as
+    /// expressions.
     pub algorithm: Algorithm,
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. None only if no column is protected.
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send only these, and statements
-    /// about the session such as `COMMIT`.
+    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send only these
+    /// statements, and statements about the session such as `COMMIT`.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
@@ -88,8 +89,8 @@ pub struct Catalogue {
     pub protected: Vec<Names>,
     /// The names of views and of other relations that are not base tables, in lower case.
     pub views: HashSet<String>,
-    /// True if the server generates the values of a protected column. The gateway then hides the generated id, which
-    /// the server would return with each new row.
+    /// True if the server generates the values of a protected column. The server's answer to an INSERT contains
+    /// the generated value, so the gateway removes the value from such answers.
     pub hides_ids: bool,
 }
 

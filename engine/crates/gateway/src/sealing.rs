@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The minimum number of values that a key must still be able to encrypt before a command begins. A key that can
-/// encrypt fewer is replaced. No result set has this many values, so no key reaches its limit during a command.
+/// encrypt fewer values is replaced. No result set has this many values, so no key reaches its limit during a command.
 const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
@@ -48,7 +48,7 @@ pub struct Column {
     seal: Option<Seal>,
 }
 
-/// The data to encrypt a column's values, and the definition that describes the encrypted column.
+/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,
@@ -218,8 +218,8 @@ impl Sealing {
 }
 
 /// Return the algorithm that encrypts a result column, or None if the column is sent unchanged. A protected column is
-/// always encrypted. For any other column, the verdict of the approved statement decides. Without a verdict, the column
-/// is sent unchanged only if it is known as an unprotected column of a base table.
+/// always encrypted. For any other column, `verdict` (the decision in the statement's approval) applies. Without a
+/// verdict, the column is sent unchanged only if it is known as an unprotected column of a base table.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];

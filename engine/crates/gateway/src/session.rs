@@ -148,7 +148,8 @@ pub struct Session {
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
-    /// The database that becomes current if the current command, such as `USE shop`, succeeds. None if it changes none.
+    /// The database that becomes current if the current command, such as `USE shop`, succeeds. None if the
+    /// command does not change the database.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -177,8 +178,9 @@ enum Phase {
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
-    /// The account's statements are learned: recorded so that a person can approve them. The account may send the same
-    /// kinds of commands as a guarded account. Its statements need no approval, and their answers pass unchanged.
+    /// The account's statements are learned: recorded so that a person can approve them. They need no approval yet, and
+    /// their answers pass unchanged. The account may send only those kinds of commands (such as QUERY) that an account
+    /// with approved statements may send.
     Learn(Box<Recorder>),
 }
 
@@ -296,9 +298,9 @@ impl Session {
         }
     }
 
-    /// Return how many more bytes to receive from the client now. While the client may send a TLS request, this is the
-    /// rest of the TLS request: the bytes after it belong to the TLS handshake, which the gateway's TLS layer must
-    /// receive itself. Otherwise there is no limit (`usize::MAX`).
+    /// Return how many more bytes to receive from the client now. While the client may send a TLS request, receive only
+    /// the rest of this request: the bytes after it belong to the TLS handshake, and the TLS layer must receive them.
+    /// Otherwise there is no limit (`usize::MAX`).
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -324,7 +326,7 @@ impl Session {
         matches!(self.phase, Phase::Commands | Phase::Open | Phase::Quitting)
     }
 
-    /// Return whether the session is open, so that the server's bytes pass unchanged.
+    /// Return whether the session is open. In an open session, the gateway passes bytes unchanged.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
@@ -477,8 +479,8 @@ impl Session {
         self.salt = match response.client_reads {
             ClientReads::Plaintext => None,
             ClientReads::Ciphertext(nonce) => Some(SessionSalt::new(&greeting.scramble, &nonce)),
-            // The client sent no valid nonce. Refuse the login of every account: if only guarded accounts got the
-            // error, it would reveal which accounts are guarded.
+            // The client sent no valid nonce. Refuse the login of every account: if only guarded accounts (which may
+            // send only approved statements) got the error, it would reveal which accounts are guarded.
             ClientReads::Unbound => return refuse(WITHOUT_A_NONCE),
         };
         self.mode = self.select_mode()?;
@@ -650,8 +652,8 @@ impl Session {
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
                 (Mode::Learn(_), _) | (Mode::Unguarded, Role::Plaintext) => {}
-                // The account was not guarded until now, so it may have sent any command, such as a change of settings.
-                // The gateway cannot undo these commands, so the session ends.
+                // Until now, the account could send any command, such as a change of settings. The new rules allow only
+                // approved statements. The gateway cannot undo the earlier commands, so the session ends.
                 (Mode::Unguarded, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
                     self.mode = Mode::Unguarded;
@@ -667,9 +669,9 @@ impl Session {
         Ok(())
     }
 
-    /// Pass on the received commands of an open session, and return the number of bytes passed on. Only known command
-    /// codes are allowed. COM_CHANGE_USER is not among them, because a client could use it to change to a guarded
-    /// account (one that may send only approved statements).
+    /// Pass on the received commands of an open session (one that may send any statement), and return the number of
+    /// bytes passed on. Only the codes in `KNOWN_COMMANDS` are allowed. COM_CHANGE_USER is not one of them, because a
+    /// client could use this command to change to a guarded account (one that may send only approved statements).
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {
@@ -762,8 +764,9 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide whether to pass on a command, and pass it on if it is allowed. Only commands of guarded accounts and of
-    /// accounts in learning mode need this decision. This function lists every command that can be passed on.
+    /// Decide whether to pass on a command, and pass it on if it is allowed. Call this only for guarded accounts (which
+    /// may send only approved statements) and for accounts whose statements are recorded. This function lists every
+    /// command that can be passed on for them.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {

@@ -20,7 +20,7 @@ const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL REA
     ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
 /// The statement sent instead of SHOW WARNINGS and SHOW ERRORS, with an empty result: warnings may quote data.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
-/// A statement without effect. It is sent instead of a change of a setting that already has the required value.
+/// A statement without effect. The gateway sends it instead of a SET whose settings already have the required values.
 const NOTHING: &str = "DO 0";
 /// The maximum of a timeout in seconds: one year, which is the limit of MySQL and of MariaDB.
 const LONGEST_TIMEOUT: u64 = 31_536_000;

@@ -40,8 +40,8 @@ const NETWORK: u32 = 64;
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// A lock that allows one reload at a time: a signal and a command may ask for a reload together. The rules that
-    /// were read last must be in use.
+    /// A lock that allows one reload at a time. Without it, a signal and a command could reload at the same time, and
+    /// rules that were read first could replace the rules that were read last.
     reloading: Mutex<()>,
 }
 
@@ -196,8 +196,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// The limits of one listener, and the counts of its current connections: in total, by client address, and not logged
-/// in yet. The counts include the connections of all threads.
+/// The limits of one listener, and the numbers of its current connections: in total, of each client address, and of
+/// clients that have not logged in yet. The numbers include the connections of all threads.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,

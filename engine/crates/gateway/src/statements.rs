@@ -77,10 +77,10 @@ pub enum Verdict {
 /// The decision of an approval about the result columns (outputs) of its statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
-    /// One verdict for each column of the answer. An answer with another number of columns ends the session.
+    /// One decision for each column of the answer. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all result columns. With None, each result column is encrypted or not, depending on the
-    /// table column from which its values come.
+    /// The same decision for all result columns. None if there is no decision: whether a result column is encrypted then
+    /// depends on the table column from which its values come.
     All(Option<Verdict>),
 }
 
@@ -216,7 +216,8 @@ impl Drop for Reading {
 enum Previous {
     /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// An expression after ORDER BY or GROUP BY follows. A number in it would name a result column (`ORDER BY 2`).
+    /// The next token begins an expression after ORDER BY or GROUP BY. A number there would name a result column
+    /// (`ORDER BY 2`).
     List,
     Closed,
 }
@@ -820,7 +821,8 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether these rules still approve `statement` of earlier rules, with the same encrypted result columns.
+    /// Return whether `statement`, which earlier rules approved, is still approved with the same decisions about its
+    /// result columns.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

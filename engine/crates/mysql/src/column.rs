@@ -63,8 +63,8 @@ pub struct Definition<'a> {
     /// The original names of database, table and column. All three are empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the last field. Servers send none. After the definition of an encrypted column, the gateway
-    /// sends an envelope here, with the key and the original type.
+    /// The bytes after the last field. Servers send none. For an encrypted column, the gateway sends the information
+    /// that the client needs for decryption (the envelope) here.
     pub tail: &'a [u8],
 }
 
@@ -93,8 +93,8 @@ impl<'a> Definition<'a> {
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
     /// Return the number `MYSQL_TYPE_…` of a definition. This function skips the names, so it is faster than
-    /// [`Definition::parse`]. Return None if the definition has a tail, a name of more than 250 bytes, or an error:
-    /// only [`Definition::parse`] can process these cases.
+    /// [`Definition::parse`]. Return None if the definition is malformed, has a tail, or has a name of more than
+    /// 250 bytes: only [`Definition::parse`] can process these cases.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
         let mut position = 0;
         for _ in 0..NAMES {
@@ -113,7 +113,8 @@ impl<'a> Definition<'a> {
         [self.original[0], self.table, self.name]
     }
 
-    /// Return the column's name for messages, such as `column tpcc.customer.c_last`, or the alias of a computed column.
+    /// Return the column's name for messages, such as `column tpcc.customer.c_last`. For a computed column, return its
+    /// alias.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };

@@ -118,7 +118,7 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
 }
 
 /// The pause in nanoseconds after `accept` fails for lack of descriptors or memory. Connections that end during
-/// the pause free some.
+/// the pause free both.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.

@@ -104,7 +104,7 @@ impl Evidence {
     }
 }
 
-/// Return the distinct values, sorted and joined by commas, or None if there are none.
+/// Return the distinct values, sorted and joined by commas. Return None if there are no values.
 fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable();

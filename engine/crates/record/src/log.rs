@@ -14,9 +14,11 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The start of the first operation (even a failed one) in nanoseconds of the monotonic clock. None if none began.
+    /// The start of the first operation (even a failed one) in nanoseconds of the monotonic clock. None if no operation
+    /// began.
     pub first_began: Option<u64>,
-    /// The end of the last operation (even a failed one) in nanoseconds of the monotonic clock. 0 if none ended.
+    /// The end of the last operation (even a failed one) in nanoseconds of the monotonic clock. 0 if no operation
+    /// ended.
     pub last_end: u64,
 }
 

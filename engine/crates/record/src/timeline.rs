@@ -45,7 +45,8 @@ phases! {
     Read = "read",
     Update = "update",
     Scan = "scan",
-    /// TPC-C's New-Order transaction (clause 2.4), including retries. The other four transactions include retries too.
+    /// TPC-C's New-Order transaction (clause 2.4), including retries. The phases of TPC-C's other four transactions,
+    /// from `Payment` to `StockLevel`, also include retries.
     NewOrder = "new_order",
     Payment = "payment",
     OrderStatus = "order_status",

@@ -11,7 +11,7 @@ pub fn check_one_row(rows: u64) -> Result<()> {
     }
 }
 
-/// Check that a scan returned 1 to `limit` records. Messages call a record `record`, such as "row" or "document".
+/// Check that a scan returned 1 to `limit` records. `record` is the word for a record in error messages, such as "row".
 /// Errors: class `server` for no record; `protocol` for more than `limit`.
 pub fn check_scan(count: u64, limit: u64, record: &str) -> Result<()> {
     match count {
@@ -23,7 +23,8 @@ pub fn check_scan(count: u64, limit: u64, record: &str) -> Result<()> {
     }
 }
 
-/// Check that the next key of a scan is not less than `last`, and copy it to `last`. Errors: class `protocol`.
+/// Check that the next key of a scan is not less than `last`, and copy it to `last`. Errors: class `protocol` if the
+/// key is less.
 pub fn check_order(key: &[u8], last: &mut Vec<u8>) -> Result<()> {
     if key < &last[..] {
         return Err(Failure::protocol("the rows of a scan are out of order"));

@@ -87,8 +87,9 @@ pub trait Ask: Session {
 
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the work that only the first operation of a workload needs on this session, such as preparing the statements
-    /// for `shape`. This work is not measured. Only the first call does any work.
+    /// Do the work that only the first operation of a workload needs on this session, such as preparing
+    /// statements. `shape` determines which statements are needed. This work is not measured. Only the first call does
+    /// any work.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }

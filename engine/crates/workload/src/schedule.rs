@@ -29,8 +29,8 @@ pub enum Schedule {
 impl Schedule {
     /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
     /// operations in `lasts_ns` nanoseconds. Random start times depend only on the pace, the seed and the slice's
-    /// number: they are equal on all hosts and in all variants of the experiment. Errors: class `plan` if more than
-    /// [`MAX_DRAWN`] random start times are expected.
+    /// number: they are equal on all hosts and in all variants of the experiment. Errors: class `plan` (invalid
+    /// configuration) if more than [`MAX_DRAWN`] random start times are expected.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {

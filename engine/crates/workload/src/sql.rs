@@ -7,7 +7,7 @@ use base::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`, with which the server calculates exactly. With strings it would use floating-point numbers.
+    /// `DECIMAL`, with which the server calculates exactly. With strings the server would use floating-point numbers.
     Decimal,
     Text,
     DateTime,
@@ -39,7 +39,7 @@ pub enum Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DateTime {
     pub year: u16,
-    /// 1 to 12.
+    /// The number of the month, from 1 to 12.
     pub month: u8,
     pub day: u8,
     pub hour: u8,

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The maximum duration in seconds of slices (measured windows) with a number of operations. A longer slice has hung.
+/// The maximum duration in seconds of a slice (a measured window) that ends after a number of operations. A longer
+/// slice has hung.
 pub const HANG_SECONDS: f64 = 600.0;
 /// The maximum number of attempts to measure a slice (a window). A slow machine can make an attempt unusable.
 const ATTEMPTS: usize = 20;
@@ -46,7 +47,7 @@ impl Engine {
         serde_json::from_str(&answer).unwrap()
     }
 
-    /// End the process by the end of its input, and return its exit code.
+    /// Close the process's standard input, which ends the process, and return the exit code.
     pub fn end(mut self) -> Option<i32> {
         drop(self.input);
         self.child.wait().unwrap().code()

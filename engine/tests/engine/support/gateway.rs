@@ -61,7 +61,7 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// The opener of a connection to the server behind the gateway.
+/// The side that opened a connection to the server behind the gateway, as its first packets show.
 enum ConnectionKind {
     /// A client, whose statements the gateway forwards.
     Client,

@@ -339,7 +339,8 @@ fn login_with_an_ambiguous_account_name_or_unsupported_character_set_is_refused(
     early.take();
     early.client(&ahead[processed..]);
     assert!(early.session.is_over() && early.to_server.is_empty());
-    // If the server refuses the login, a guarded account (`shop`) gets the gateway's text instead of the server's.
+    // If the server refuses the login, `shop`, which may send only approved statements, gets the gateway's text instead
+    // of the server's.
     for (account, is_gateway_text) in [("shop", true), ("admin", false)] {
         let mut test = TestSession::greeted(RULES);
         test.client(&response(account, true));
@@ -621,8 +622,8 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
         let answer = text_answer(&columns, &[&[Some(b"7"), Some(b"smith"), Some(b"1")]]);
         test.server(&answer);
         assert_eq!(test.to_client, answer);
-        // Approved statements and statements that the server refuses are not written to the file of learned statements.
-        // A statement that the gateway cannot parse is written as a comment.
+        // Two kinds of statements are not recorded for approval: statements that are already approved, and statements
+        // that the server refuses. A statement that the gateway cannot parse is recorded as a comment.
         test.query(NAME);
         test.server(&text_answer(&[SECRET], &[]));
         test.query("SELECT nothing FROM people");

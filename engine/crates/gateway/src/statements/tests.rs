@@ -34,7 +34,7 @@ fn statements(texts: &[impl AsRef<str>]) -> Statements {
     statements
 }
 
-/// Return the text that the server gets for a client's text, or the refusal.
+/// Return the text that the server gets for a client's text. Errors: the refusal of the client's text.
 fn text_for_server(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
     let mut reading = Reading::default();
     let result = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
@@ -293,7 +293,7 @@ enum Token {
 }
 
 /// Return the tokens of an approved statement in which these values replace the question marks. A literal of the
-/// approved text becomes a word token.
+/// approved text becomes a [`Token::Word`], because a client may not change it.
 fn tokens(approved: &str, values: &[String]) -> Vec<Token> {
     let mut reading = Reading::default();
     reading.read(approved.as_bytes(), true).unwrap();

@@ -108,7 +108,8 @@ impl Watched {
         self.source.readable.set(self.source.hung_up.get());
     }
 
-    /// Set the task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous one.
+    /// Set the task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous
+    /// deadline.
     pub fn with_timeout(&self, timeout_ns: u64) -> TemporaryDeadline<'_> {
         let before = self.reactor.deadline();
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));

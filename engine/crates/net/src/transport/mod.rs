@@ -224,7 +224,7 @@ impl Stream {
         }
     }
 
-    /// Return false if an event has reported new bytes or the end of the stream since the last read.
+    /// Return whether no event has reported new bytes or the end of the stream since the last read.
     pub fn is_quiet(&self) -> bool {
         !self.tcp().watched().is_readable()
     }

@@ -320,7 +320,8 @@ fn dates(certificate: Option<&X509Ref>) -> String {
     }
 }
 
-/// Return the names and addresses in a certificate's subjectAltName, or its common name if it has none.
+/// Return the names and addresses in a certificate's subjectAltName. If there is no subjectAltName, return the common
+/// name.
 fn names(certificate: &X509Ref) -> String {
     let mut names = Vec::new();
     for name in certificate.subject_alt_names().iter().flatten() {

@@ -113,7 +113,8 @@ impl Reader {
         response
     }
 
-    /// Return the number of `bytes` up to the header's end. If the end is not among them, store them and return None.
+    /// Return the number of `bytes` up to the header's end. If `bytes` does not contain the end, store `bytes` and
+    /// return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.

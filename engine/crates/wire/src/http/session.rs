@@ -13,8 +13,8 @@ use workload::{Ask, Requests};
 
 /// The timeout in nanoseconds for a server that has announced (`Connection: close`) that it closes the connection.
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
-/// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this, a
-/// body that arrives faster than it is read would block the other tasks and the check.
+/// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this
+/// limit, a body that arrives faster than it is read would block the other tasks and the check.
 const READS_IN_A_ROW: u32 = 64;
 
 pub struct Session {

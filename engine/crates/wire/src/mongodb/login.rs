@@ -42,7 +42,7 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Send the command `hello`. If there is a user, it contains the first message of the user's authentication.
+/// Send the command `hello`. If there is a user, the command contains the first message of the user's authentication.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;

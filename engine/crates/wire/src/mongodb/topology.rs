@@ -100,8 +100,8 @@ impl Scout<'_> {
 }
 
 /// Select the members for reads and for writes from the members that `answered`. `silent` is the failure of a member
-/// that did not answer. Errors, if no member matches the read preference: `silent`, or class `no_member` if `silent` is
-/// None.
+/// that did not answer. Errors, if no member matches the read preference: `silent` if it is not None, and otherwise
+/// class `no_member`.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

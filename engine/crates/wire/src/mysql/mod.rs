@@ -55,7 +55,8 @@ pub struct Settings {
     pub table: String,
     #[serde(default)]
     pub statements: Statements,
-    /// The keys with which the client decrypts columns that a gateway encrypted. If absent, it does not decrypt.
+    /// The keys with which the client decrypts columns that a gateway encrypted. Without keys, the client does not
+    /// decrypt.
     pub decryption: Option<DecryptionSettings>,
 }
 

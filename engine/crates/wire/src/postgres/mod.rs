@@ -205,7 +205,7 @@ async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<Strin
     read_value(channel, &text).await
 }
 
-/// Return the value of a query with one column. Return None if it has no row.
+/// Return the value of a query with one column. Return None if the result has no row.
 async fn read_value(channel: &mut Channel, query: &str) -> Result<Option<String>> {
     pgbench::append_query(query, channel.request());
     let mut text = None;

@@ -199,7 +199,8 @@ const UNNAMED: &str = "";
 /// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
-/// Return the prefix of the name of a table in this schema, such as `"sales".`, or an empty text if the schema is None.
+/// Return the text to put before the name of a table in this schema, such as `"sales".`. If the schema is None, the
+/// text is empty.
 pub fn schema_prefix(schema: Option<&str>) -> String {
     schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default()
 }
@@ -266,8 +267,8 @@ impl IntegerStatement {
     }
 }
 
-/// Append a request for the statements that `append_requests` appends. In the simple query protocol, they become one
-/// message. In the extended query protocol, the message Sync follows them.
+/// Append the statements that `append_requests` appends, and complete them to a request. In the simple query protocol,
+/// one message contains all statements. In the extended query protocol, the message Sync follows the statements.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {

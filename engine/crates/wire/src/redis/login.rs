@@ -90,7 +90,7 @@ fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
 /// The session as the server describes it: the version of the protocol, and the server's address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ServerSide {
-    /// The version, `2` or `3`.
+    /// The version of the protocol, `2` or `3`.
     pub resp: Option<String>,
     /// The server's address, `host:port`.
     pub address: Option<String>,

@@ -50,8 +50,8 @@ pub struct Settings {
     /// The length of the strings to read and write: 100, 1024 or 102400 bytes.
     #[serde(default = "one_hundred")]
     pub value_bytes: usize,
-    /// The number of replicas that must have a record before the operation that wrote it (workload `write`) ends. Null
-    /// to wait for none. Loading does not wait.
+    /// The number of replicas that must have the written record before an operation of workload `write` ends. Null to
+    /// wait for no replica. Loading never waits.
     #[serde(default)]
     pub wait_replicas: Option<Wait>,
 }
@@ -186,8 +186,8 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        // If the server did not report the version of the RESP protocol, use the configured one: RESP3 was confirmed by
-        // the answer to `HELLO 3`, and RESP2 is the default.
+        // If the server did not report the version of the RESP protocol, report the configured version. The connection
+        // uses this version: the answer to `HELLO 3` has confirmed RESP3, and RESP2 is every server's default.
         let resp = self.server_side.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
         Facts::from([("resp", resp.into()), ("server_side", self.server_side.address.clone().into())])
     }

@@ -38,7 +38,8 @@ impl Home {
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Draw a warehouse other than this one, with equal probability. If there is no other, return this warehouse.
+    /// Draw a warehouse other than the terminal's, with equal probability. If there is no other warehouse, return the
+    /// terminal's.
     pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;
@@ -246,7 +247,8 @@ pub fn display<T>(output: T) {
 }
 
 /// Check that a query returned exactly one row. `what` names the row's content in the message.
-/// Errors: class `protocol`. The caller then closes the connection, so the server rolls the transaction back.
+/// Errors: class `protocol` for another number of rows. The caller then closes the connection, so the server rolls the
+/// transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 {
         Ok(())

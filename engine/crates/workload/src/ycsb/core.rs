@@ -258,7 +258,7 @@ impl Mix {
             }
             rest -= share;
         }
-        // Because of rounding, the probabilities may add up to slightly less than 1.
+        // Because of rounding, the probabilities may add up to slightly less than 1. The last operation gets the rest.
         self.0[self.0.len() - 1].0
     }
 }
@@ -349,10 +349,10 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each:
+    /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each,
+    /// from three runs of
     /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
-    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true` (three
-    /// runs).
+    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true`.
     #[test]
     fn zipfian_requests_read_the_same_popular_records_as_ycsb() {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,

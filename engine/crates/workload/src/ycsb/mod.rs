@@ -24,7 +24,8 @@ pub struct Settings {
     /// The number of records after loading. Phase `run` numbers the records that it inserts from `record_count` on.
     pub record_count: u64,
     pub insert_start: u64,
-    /// The number of records to load or read, from `insert_start` on. If absent, all records up to `record_count`.
+    /// The number of records to load or read, from `insert_start` on. If absent, all records up to `record_count` are
+    /// loaded or read.
     pub insert_count: Option<u64>,
     /// The number of operations in the whole run. With the request distribution `zipfian`, the number of records that
     /// the run will insert is estimated from this number.

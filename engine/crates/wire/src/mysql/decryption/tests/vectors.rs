@@ -237,8 +237,8 @@ fn demanded() -> Vec<Json> {
     let table = Gateway::known().table(&columns);
     let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // The client requires `c_last` to be encrypted. This column has that name only as its alias; its original name is
-    // `c_middle`. The client must compare both names.
+    // The client requires `c_last` to be encrypted. The next column has the alias `C_LAST` and the original name
+    // `c_middle`. The client must refuse it too, so it must compare aliases and ignore the case of names.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
