@@ -35,7 +35,9 @@ from costof.report.canvas import Picture, Sheet, picture
 from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
-"""Size in pixels of the picture at the top of the page. The calculator fits beside it on a screen of 1280 × 800."""
+"""Maximum size in pixels of the picture at the top of the page, so that no scrolling is needed at 1280 × 800."""
+VERDICT_HEIGHT = 70
+"""Height in pixels of a further sentence of the verdict (two rows of text), which the picture leaves free."""
 
 
 @dataclass
@@ -101,10 +103,11 @@ def arrange(document: Document) -> Layout:
     layout, in_head = Layout(), document.handout is not None
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
     figures = [block for _, blocks in parts for block in blocks if isinstance(block, Figure) and block.rank]
-    chosen = max(figures, key=lambda figure: figure.rank, default=None) if in_head else None
+    chosen = max(figures, key=lambda figure: figure.rank, default=None)
     whole = False
-    if chosen is not None:
-        layout.picture, whole = _in_head(chosen)
+    if document.handout and chosen is not None:
+        height = HEAD_HEIGHT - VERDICT_HEIGHT * (len(document.handout.summary.lines) - 1)
+        layout.picture, whole = _in_head(chosen, height)
         layout.reading = chosen.reading
     for part, blocks in parts:
         if not part.title:
@@ -134,12 +137,15 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
             layout.below.append(block)
 
 
-def _in_head(figure: Figure) -> tuple[Picture, bool]:
-    """Return the picture for the top of the page without the rows of panels that do not fit, and whether all fit."""
+def _in_head(figure: Figure, height: float) -> tuple[Picture, bool]:
+    """Return the picture for the top of the page without the rows of panels that do not fit, and whether all fit.
+
+    `height` is the available height in pixels.
+    """
 
     def fitting(sheet: Sheet) -> Sheet:
-        rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= HEAD_HEIGHT]
-        count = len(sheet.heights) if sum(sheet.heights) <= HEAD_HEIGHT else max(rows, default=1)
+        rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= height]
+        count = len(sheet.heights) if sum(sheet.heights) <= height else max(rows, default=1)
         return replace(sheet, panels=sheet.panels[: count * sheet.columns], heights=sheet.heights[:count])
 
     sheet = figure.draw(HEAD_WIDTH)
