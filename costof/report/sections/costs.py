@@ -36,8 +36,10 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = (
-    " If this mean clearly differs from the quotient of the two values in a row, the row has the quotient instead."
+QUOTIENT = " Where this mean clearly differs from the ratio of a row's two figures, the row has that ratio instead."
+BOTH_VIEWS = (
+    " “On the wire” means measured by costof's own client, without an application's driver; “in the application” means "
+    "measured through such a driver."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -49,7 +51,7 @@ SHORTER_AFTER_TLS = (
     "forking a process for the connection."
 )
 ALONE = "The run has no variant to compare with the control, so there are no costs."
-NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
+NO_EFFECTS = "No variant could be compared with the control, so there are no costs."
 
 
 #: The position of the part "Noise floor" on the page. The section itself has position 20.
@@ -99,7 +101,7 @@ class CostsSection(Section[None, None]):
                     f"Brackets contain the 95 % confidence interval over {index.unit}s.",
                     f"A relative effect is the geometric mean over {index.unit}s of the ratio of a variant's figure to "
                     f"the control's."
-                    f"{QUOTIENT if disagreeing else ''}",
+                    f"{QUOTIENT if disagreeing else ''}{BOTH_VIEWS if index.many_views else ''}",
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
@@ -227,22 +229,15 @@ def sentence(line: Line, lines: list[Line]) -> str:
     """Return the sentence about a line.
 
     `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
-    the sentence says where this line was measured, such as 'on the wire'.
+    the sentence begins with where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    many = len(line.effects) > 1
-    return " ".join(_in_view(f"{line.label} {each}", view, first=many) for each in _clauses(line)) + _noise(line)
+    return " ".join(_in_view(f"{line.label} {each}", view) for each in _clauses(line)) + _noise(line)
 
 
-def _in_view(text: str, view: str, *, first: bool = False) -> str:
-    """Return a sentence about an arm, with its view, such as 'on the wire', if that is not ''.
-
-    The view comes last, except in two cases: `first` is true, for sentences that end with several contexts, or the
-    sentence is about unresolved effects, because then it may end with a reason in brackets.
-    """
-    if view and (first or "unresolved" in text):
-        return fmt.capital(f"{view}, {text}.")
-    return fmt.capital(f"{text} {view}".rstrip() + ".")
+def _in_view(text: str, view: str) -> str:
+    """Return a sentence about an arm that begins with its view, such as 'on the wire', if that is not ''."""
+    return fmt.capital(f"{view}, {text}." if view else f"{text}.")
 
 
 def _noise(line: Line) -> str:
@@ -378,7 +373,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
+    """Return the text about an arm's effects for each view, such as "On the wire, TLS adds 14.2 ms to 'connect'.".
 
     Each verb has a sentence of its own.
     """
@@ -394,7 +389,8 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         for line in lines:
             clause = _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'")
             clauses.setdefault(clause[0], []).append(clause)
-        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", words) for each in clauses.values()]
+        place = words if index.many_views else ""
+        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", place) for each in clauses.values()]
         if parts:
             texts.append(f"{' '.join(parts)}{''.join(map(_noise, lines))}")
     return texts

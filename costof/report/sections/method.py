@@ -39,10 +39,10 @@ def _method(index: Index) -> list[str]:
         f"{core.seed}) and balanced: each arm follows every other arm equally often.",
         f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
         f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
-        f"{index.unit}s, not from single operations. The variance of an effect is pooled in part over all arms that "
-        "have the metric.",
+        f"{index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own variance "
+        "and that of the other arms in the same metric.",
         "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
-        "testing (headline effects by Holm, the others by Benjamini and Hochberg); the printed intervals are not. "
+        "testing: headline effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not corrected. "
         "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
         "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell whether the "

@@ -408,7 +408,7 @@ def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
     on_arm = index.effect(data.metric, best.arm)
     if on_arm is None or not _is_rate(index, data):
         return ""
-    change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "Without this change"
+    change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "For comparison"
     rate = fmt.with_unit(fmt.number(on_arm.control_value), index.metrics[data.metric].unit)
     return f" {change}, {fmt.in_quotes(index.label(data.control))} reaches {rate}."
 
@@ -475,8 +475,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _metric(index: Index, data: Mitigations) -> str:
-    """Return the metric's label in quotes, with its view if headline metrics have several views."""
-    return index.metric_in_view(data.metric) if index.many_views else f"'{index.metric_label(data.metric)}'"
+    return index.metric_in_view(data.metric)
 
 
 def _subject(each: Mitigation) -> str:
@@ -516,7 +515,7 @@ def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigatio
 
 
 def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as " A group of 32 clients recovers 77 % of the loss with one client."
+    """Return a further sentence, such as " A group of 32 clients recovers 77 % of what TLS costs with one client."
 
     Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
     share is unknown.
@@ -524,10 +523,10 @@ def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None or not _is_rate(index, data):
         return ""
-    subject = fmt.capital(_subject(best))
+    subject, cost = fmt.capital(_subject(best)), f"{index.label(data.reference)} costs with {level}"
     if best.recovered.value > ALL:
-        return f" {subject} gains more than the whole loss with {level}."
-    return f" {subject} recovers {fmt.percentage(best.recovered).value} of the loss with {level}."
+        return f" {subject} gains more than {cost}."
+    return f" {subject} recovers {fmt.percentage(best.recovered).value} of what {cost}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:

@@ -125,10 +125,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     if spreads and smallest:
         differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
         differ += " (standard deviation)"
-        up_to = "" if len(smallest) == 1 else "at most "
         reason = (
-            f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
-            f"because {_largest_noise(index, noisy) or differ}."
+            f" In {names}, this run could detect only effects above {fmt.percent(max(smallest))}, because "
+            f"{_largest_noise(index, noisy) or differ}."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [

@@ -20,7 +20,7 @@ from costof.report.blocks import Block, Paragraph, Part, Table
 from costof.report.key_figures import PHASES, KeyFigure
 from costof.report.sections import Section, sentences
 from costof.report.verdict_sentence import verdict_sentence
-from costof.results.index import VIEWS, Index, Lead
+from costof.results.index import Index, Lead
 from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Core, Metric, Sentence
 from costof.results.run import Run
@@ -265,7 +265,7 @@ def _metrics(index: Index, changes: Sequence[VersionChange], to: str) -> str:
     """
     by_view: dict[str, list[str]] = {}
     for each in changes:
-        view = VIEWS[index.metrics[each.metric].view] if index.many_views else ""
+        view = index.view_words(each.metric)
         by_view.setdefault(view, []).append(f"'{index.metric_label(each.metric)}'")
     return ", and ".join(f"{to} {fmt.listed(labels)} {view}".rstrip() for view, labels in by_view.items())
 
@@ -354,14 +354,13 @@ def _metric(index: Index, change: VersionChange) -> str:
 
     A phase is called one, as in "the phase 'TLS' on the wire".
     """
-    words = index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
+    words = index.metric_in_view(change.metric)
     return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
 
 
 def _title(index: Index, change: VersionChange) -> str:
     """Return the metric as the title of a row, such as 'a new connection, on the wire'."""
-    view = VIEWS[index.metrics[change.metric].view] if index.many_views else ""
-    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), view]))
+    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), index.view_words(change.metric)]))
 
 
 SECTION = UpgradeSection()
