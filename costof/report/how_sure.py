@@ -117,8 +117,8 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
     """Return the affected quantities in words.
 
-    If not all arms are affected, add the arms of a single quantity, or '(for some variants)' to several. If there are more
-    than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
+    If not all arms are affected, add the arms of a single quantity, or '(for some variants)' to several. If there are
+    more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
     """
     if len(affected) == len(figures) > 1:
         return every

@@ -226,12 +226,10 @@ class Index:
         return f"'{self.metric_label(name)}' {self.view_words(name)}".rstrip()
 
     def view_words(self, name: str) -> str:
-        """Return the metric's view, such as 'on the wire'; '' if all headline metrics have the same view as this one.
-
-        The same label in two views names two metrics.
-        """
+        """Return the metric's view, such as 'on the wire'; '' if it is the only view of headline metrics."""
         view = self.metrics[name].view if name in self.metrics else ""
-        return "" if {view} == {metric.view for metric in self.headline_metrics} else VIEWS.get(view, "")
+        known = self.many_views or view not in {metric.view for metric in self.headline_metrics}
+        return VIEWS.get(view, "") if known else ""
 
     def metric_words(self, name: str) -> str:
         """Return the metric as the summary names it: 'a new connection', or its label in quotes."""
@@ -308,9 +306,9 @@ class Index:
     def many_views(self) -> bool:
         """Return whether headline metrics are measured in several views (on the wire, in an application).
 
-        If so, each figure has to name its view.
+        If so, each figure has to name its view. CPU time and figures of servers have no view to name.
         """
-        return len({metric.view for metric in self.headline_metrics}) > 1
+        return len({metric.view for metric in self.headline_metrics if VIEWS.get(metric.view)}) > 1
 
     @property
     def many_arms(self) -> bool:

@@ -259,10 +259,10 @@ def _noise(line: Line) -> str:
 
 
 def _why_unresolved(effect: Effect) -> str:
-    """Return in brackets why an effect is unresolved although its interval excludes 0; '' if the interval has 0."""
+    """Return why an effect is unresolved although its interval excludes 0; '' if the interval has 0."""
     if hidden_by_noise(effect):
-        return " (identical copies of the control differ as much)"
-    return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""
+        return "; identical copies of the control differ as much"
+    return "; not significant after the correction for several effects" if unresolved_by_correction(effect) else ""
 
 
 def _clauses(line: Line) -> list[str]:
@@ -286,18 +286,15 @@ def _clause(
     if verdict is Verdict.NO_DIFFERENCE:
         return f"makes no difference above {fmt.share(metric.margin)} to", f"{name}{_places(effects)}"
     if verdict is Verdict.NO_COST:
-        return f"does not {'lower' if rate else 'raise'}", (
+        return f"does not {'lower' if rate else fmt.verbs(metric.unit).more.removesuffix('s')}", (
             f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
     has_places = with_places or any(_place(arm) for arm, _ in effects)
-    if verdict is Verdict.UNRESOLVED and has_places:
-        parts = [
-            f"{_amount(metric, effect)} {_place(arm)}".rstrip() + _why_unresolved(effect) for arm, effect in effects
-        ]
-        return f"has an unresolved effect on {name}:", fmt.listed(parts)
     if verdict is Verdict.UNRESOLVED:
-        effect = effects[0][1]
-        return "has an unresolved effect of", f"{_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
+        parts = [
+            f"{_place(arm)} ({_amount(metric, effect)}{_why_unresolved(effect)})".lstrip() for arm, effect in effects
+        ]
+        return "has an unresolved effect on", f"{name} {fmt.listed(parts)}"
     less, more = fmt.verbs(metric.unit)
     if has_places:
         verb = less if rate == (verdict is Verdict.COSTS) else more

@@ -26,7 +26,10 @@ class EvidenceSection(Section[None, None]):
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        text = "Evidence shows that each variant used what it should, such as TLS 1.3. A variant without evidence has no figures."
+        text = (
+            "Evidence shows that each variant used what it should, such as TLS 1.3. A variant without evidence has no "
+            "figures."
+        )
         yield Paragraph(text, media=HTML)
         rows: list[list[str]] = []
         for arm in index.core.arms:

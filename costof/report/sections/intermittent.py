@@ -29,9 +29,9 @@ HEAD = ["metric", "arm", "outlying slices", "compared with other slices", "contr
 SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
-    "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if it is clearly "
-    "worse than this median while the round's slices of the control and its copy are not. Clearly means by more than "
-    "10 % and by more than two robust standard deviations. A randomization test decides whether the variant has "
+    "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if it is "
+    "clearly worse than this median while the round's slices of the control and its copy are not. Clearly means by more "
+    "than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant has "
     "more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (

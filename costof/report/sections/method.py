@@ -42,8 +42,8 @@ def _method(index: Index) -> list[str]:
         f"{index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own variance "
         "and that of the other arms in the same metric.",
         "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
-        "testing: headline effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not corrected. "
-        "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
+        "testing: headline effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not "
+        "corrected. So an effect can be “unresolved” although its interval just excludes zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
         "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell whether the "
         "effect is a cost, a saving, or smaller than x %.",

@@ -162,15 +162,25 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     # The table has the program that uses most of the machine's CPU.
     limits = {each.arm: each.limit.partition(" (")[0] for each in of_metric if each.limit}
     for limit in dict.fromkeys(limits.values()):
-        limited = [index.quoted(arm) for arm, of_arm in limits.items() if of_arm == limit]
-        arms = fmt.listed(limited) if len(limited) <= MOST_NAMED else f"{len(limited)} of {len(of_metric)} variants"
-        of = "" if len(limited) == len(of_metric) else f" of {arms}"
-        yield f"{fmt.capital(limit)} limits '{metric.label}'{of}."
+        limited = [arm for arm, of_arm in limits.items() if of_arm == limit]
+        yield f"{fmt.capital(limit)} limits '{metric.label}'{_of(index, limited, [each.arm for each in of_metric])}."
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
             f"The time of '{time}' is the number of simultaneous clients ÷ '{metric.label}', because these clients "
             "never pause (Little's law)."
         )
+
+
+def _of(index: Index, limited: list[str], all_arms: list[str]) -> str:
+    """Return which arms have a limit: ' on the LAN', " of 'plain' and 'TLS'" or ' of 4 of 6 variants'; '' for all."""
+    if len(limited) == len(all_arms):
+        return ""
+    places = {index.context(arm): index.label_at(arm).removeprefix(index.label(arm)) for arm in limited}
+    if len(places) == 1 and len(limited) == sum(index.context(arm) in places for arm in all_arms):
+        return next(iter(places.values()))
+    names = [*map(index.quoted, limited)]
+    named = len(names) <= MOST_NAMED and not any(" and " in name for name in names)
+    return f" of {fmt.listed(names) if named else f'{len(limited)} of {len(all_arms)} variants'}"
 
 
 def _capacity(loop: Loop) -> fmt.Text:

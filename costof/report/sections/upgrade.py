@@ -44,6 +44,8 @@ LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
 #: The verdict names at most this many phases of an operation, beside headline metrics.
 MOST_PHASES = 2
+#: If more effects than this are unresolved, the sentence has their number instead of their names.
+MOST_UNRESOLVED = 2
 #: Matches a release's number, such as 18 or 10.11, but not the path of a build.
 RELEASE = re.compile(r"\d+(\.\d+)*")
 
@@ -251,7 +253,12 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
         (Verdict.NO_COST, "adds no cost above {}", "to"),
         (Verdict.UNRESOLVED, "has an unresolved effect", "on"),
     ):
-        if same := [each for each in changes if each.verdict is verdict]:
+        same = [each for each in changes if each.verdict is verdict]
+        if verdict is Verdict.UNRESOLVED and len(same) > MOST_UNRESOLVED:
+            main = sum(index.metrics[each.metric].headline for each in changes)
+            which = f"all {main}" if len(same) == main else f"{len(same)} of the {main}"
+            clauses.append(f"{words} on {which} main metrics")
+        elif same:
             margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
             clauses.append(f"{words.format(margin)} {_metrics(index, same, to)}")
     subject = fmt.capital(_subject(index, versions, changes[0].before, changes[0].after))

@@ -258,8 +258,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
     """Return the metric's label, with its view (as 'wire: query') if some headline metric has another view."""
-    views = {each.view for each in index.headline_metrics}
-    return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
+    return f"{metric.view}: {metric.label}" if index.many_views else metric.label
 
 
 SECTION = TailsSection()
