@@ -30,9 +30,9 @@ SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
     "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if it is "
-    "clearly worse than this median while the round's slices of the control and its copy are not. Clearly means by more "
-    "than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant has "
-    "more outlying slices than the control and its copy."
+    "clearly worse than this median while the round's slices of the control and its copy are not. Clearly means by "
+    "more than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant "
+    "has more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (
     "An operation is slow if it exceeds the median operation of its slice (measured window) by more than half of this "
