@@ -392,8 +392,9 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         rate = fmt.with_unit(fmt.number(after), metric.unit)
-        reference = fmt.in_quotes(index.label(data.reference))
-        return f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for {reference}"
+        return (
+            f"with {index.label(data.reference)}, {_subject(best)} raises {words} from {fmt.number(before)} to {rate}"
+        )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"

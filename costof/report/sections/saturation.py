@@ -163,7 +163,7 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     limits = {each.arm: each.limit.partition(" (")[0] for each in of_metric if each.limit}
     for limit in dict.fromkeys(limits.values()):
         limited = [arm for arm, of_arm in limits.items() if of_arm == limit]
-        yield f"{fmt.capital(limit)} limits '{metric.label}'{_of(index, limited, [each.arm for each in of_metric])}."
+        yield f"{fmt.capital(limit)} limits '{metric.label}'{_where(index, limited, [each.arm for each in of_metric])}."
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
             f"The time of '{time}' is the number of simultaneous clients ÷ '{metric.label}', because these clients "
@@ -171,16 +171,17 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         )
 
 
-def _of(index: Index, limited: list[str], all_arms: list[str]) -> str:
-    """Return which arms have a limit: ' on the LAN', " of 'plain' and 'TLS'" or ' of 4 of 6 variants'; '' for all."""
+def _where(index: Index, limited: list[str], all_arms: list[str]) -> str:
+    """Return which arms have a limit: ' on the LAN', " with 'plain' and 'TLS'", ' with 4 of 6 variants'; '' for all."""
     if len(limited) == len(all_arms):
         return ""
     places = {index.context(arm): index.label_at(arm).removeprefix(index.label(arm)) for arm in limited}
     if len(places) == 1 and len(limited) == sum(index.context(arm) in places for arm in all_arms):
         return next(iter(places.values()))
-    names = [*map(index.quoted, limited)]
-    named = len(names) <= MOST_NAMED and not any(" and " in name for name in names)
-    return f" of {fmt.listed(names) if named else f'{len(limited)} of {len(all_arms)} variants'}"
+    labels = [*dict.fromkeys(map(index.label, limited))]
+    if len(labels) > MOST_NAMED or len(limited) < sum(index.label(arm) in labels for arm in all_arms):
+        return f" with {len(limited)} of {len(all_arms)} variants"
+    return f" with {fmt.listed([*map(fmt.in_quotes, labels)])}"
 
 
 def _capacity(loop: Loop) -> fmt.Text:
