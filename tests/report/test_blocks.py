@@ -146,7 +146,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
         (20.0, {"budget_seconds": 45.0, "hosts": "db:1"}, "costof run --resume 'runs/a b' --budget 1m --hosts db:1"),
         (50.0, {"budget_seconds": 600.0}, "costof run --resume 'runs/a b' --budget 15m"),
         (50.0, {"budget_seconds": 600.0, "partial": "interrupted"}, "costof run --resume 'runs/a b'"),
-        (None, {}, "Measure on a quieter machine, or with longer slices"),
+        (None, {}, "Measure on a quieter machine, or with longer windows"),
     ],
 )
 def test_short_answer_with_unresolved_effects_ends_with_a_next_step(
@@ -171,7 +171,7 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     assert " unresolved even with 10 times the budget." in advice
     assert re.search(r"In '.+, this run could detect only effects above 8.0 %", advice)
     assert re.search(r"because rounds differ by (at most )?12 % \(standard deviation\)\.", advice)
-    assert "Measure on an idle machine, or use longer slices (--profile default)." in advice
+    assert "Measure on an idle machine, or use longer windows (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)

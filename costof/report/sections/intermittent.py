@@ -35,8 +35,8 @@ METHOD = (
     "has more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (
-    "An operation is slow if it exceeds the median operation of its slice (measured window) by more than half of this "
-    "median and by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
+    "An operation is slow if its time exceeds the median of its slice (measured window) by more than half of this "
+    "median, and by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
     "operations with the share of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
@@ -213,7 +213,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     size = effect.difference if is_more else effect.difference.through(neg)
     than = "higher than" if is_more else "lower than"
     amount = fmt.absolute(size, effect.unit)
-    return f"{text} With {label}, the mean of '{metric.label}' is {amount} {than} with the control."
+    return f"{text} For {label}, the mean of '{metric.label}' is {amount} {than} for the control."
 
 
 SECTION = IntermittentSection()

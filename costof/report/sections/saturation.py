@@ -172,16 +172,18 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _where(index: Index, limited: list[str], all_arms: list[str]) -> str:
-    """Return which arms have a limit: ' on the LAN', " with 'plain' and 'TLS'", ' with 4 of 6 variants'; '' for all."""
+    """Return which arms have a limit: ' on the LAN', " for 'plain'", ' for 4 of the 6 variants'; '' for all."""
     if len(limited) == len(all_arms):
         return ""
+    if len(limited) == 1:
+        return f" for {index.quoted(limited[0])}"
     places = {index.context(arm): index.label_at(arm).removeprefix(index.label(arm)) for arm in limited}
     if len(places) == 1 and len(limited) == sum(index.context(arm) in places for arm in all_arms):
         return next(iter(places.values()))
     labels = [*dict.fromkeys(map(index.label, limited))]
     if len(labels) > MOST_NAMED or len(limited) < sum(index.label(arm) in labels for arm in all_arms):
-        return f" with {len(limited)} of {len(all_arms)} variants"
-    return f" with {fmt.listed([*map(fmt.in_quotes, labels)])}"
+        return f" for {len(limited)} of the {len(all_arms)} variants"
+    return f" for {fmt.listed([*map(fmt.in_quotes, labels)])}"
 
 
 def _capacity(loop: Loop) -> fmt.Text:

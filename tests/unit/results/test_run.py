@@ -515,9 +515,7 @@ def curve_sentence(result: Result) -> str:
     """Return the report's sentence about the cost of a query, measured by the engine, at each percentile."""
     lines = spaced(render_markdown(result)).splitlines()
     (text,) = (
-        line
-        for line in lines
-        if line.startswith("- ") and re.search(r"'query on open connection'.* p\d+\b", line)
+        line for line in lines if line.startswith("- ") and re.search(r"'query on open connection'.* p\d+\b", line)
     )
     return text
 
