@@ -59,7 +59,7 @@ def _verified(run: Run, core: Core) -> Check:
             passed=False,
             label="not all windows verified",
             detail=detail,
-            doubt=f"{fmt.plural(discarded, 'measured window')} without evidence {'was' if discarded == 1 else 'were'} left out",
+            doubt=f"{detail.removesuffix('left out')}{'was' if discarded == 1 else 'were'} left out",
             arms=_names([arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
         )
     if run.plan.study.service.kind != COMMAND:

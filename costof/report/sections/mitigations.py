@@ -355,8 +355,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
     """Return what reduces the cost, such as 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'"""
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
-        also = _control_with_it(index, data, data.best) + _share_of_loss(index, data, data.best)
-        return f"{_gains(index, data, data.best)}{but}.{also}"
+        return f"{_gains(index, data, data.best)}{but}.{_control_with_it(index, data, data.best)}"
     keeping = [each for each in data.protecting if not each.gives_up]
     which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
@@ -513,21 +512,6 @@ def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigatio
     loss, label = fmt.absolute(size, metric.unit).value, index.label(data.reference)
     change = f"that {label} adds to" if effect.difference.value > 0 else f"by which {label} lowers"
     return f"the {loss} {change} {_metric(index, data)}{where}"
-
-
-def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as " A group of 32 clients recovers 77 % of what TLS costs with one client."
-
-    Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
-    share is unknown.
-    """
-    level = data.reference_levels.get(best.factor, "")
-    if not level or best.recovered is None or not _is_rate(index, data):
-        return ""
-    subject, cost = fmt.capital(_subject(best)), f"{index.label(data.reference)} costs with {level}"
-    if best.recovered.value > ALL:
-        return f" {subject} gains more than {cost}."
-    return f" {subject} recovers {fmt.percentage(best.recovered).value} of what {cost}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
