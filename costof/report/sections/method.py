@@ -34,13 +34,13 @@ class MethodSection(Section[None, None]):
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} (variants) for a short "
-        f"time, called a slice. Drift of the machine therefore affects all arms alike. The order is random (seed "
-        f"{core.seed}) and balanced: each arm follows every other arm equally often.",
-        f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
-        f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
-        f"{index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own variance "
-        "and that of the other arms in the same metric.",
+        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'variant')} (arms) for a short "
+        f"time, called a slice. Drift of the machine therefore affects all variants alike. The order is random (seed "
+        f"{core.seed}) and balanced: each variant follows every other variant equally often.",
+        f"An effect is the mean over {index.unit}s of the difference between variant and control. A relative effect is "
+        f"the geometric mean over {index.unit}s of the ratio of variant to control. The 95 % interval is computed from "
+        f"the {index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own "
+        "variance and that of the other variants in the same metric.",
         "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
         "testing: headline effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not "
         "corrected. So an effect can be “unresolved” although its interval just excludes zero.",
