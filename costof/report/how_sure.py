@@ -117,7 +117,7 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
     """Return the affected quantities in words.
 
-    If not all arms are affected, add the arms of a single quantity, or '(for some variants)' to several. If there are
+    If not all arms are affected, add the arms of a single quantity, or 'for some variants' to several. If there are
     more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
     """
     if len(affected) == len(figures) > 1:
@@ -130,7 +130,7 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
     if not partly:
         return fmt.listed([*quantities])
     which = fmt.listed(next(iter(quantities.values()))) if len(quantities) == 1 else "some variants"
-    return f"{fmt.listed([*quantities])} (for {which})"
+    return f"{fmt.listed([*quantities])} for {which}"
 
 
 def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:

@@ -292,7 +292,8 @@ def _clause(
     has_places = with_places or any(_place(arm) for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED:
         parts = [
-            f"{_place(arm)} ({_amount(metric, effect)}{_why_unresolved(effect)})".lstrip() for arm, effect in effects
+            fmt.with_aside(_place(arm), f"{_amount(metric, effect)}{_why_unresolved(effect)}")
+            for arm, effect in effects
         ]
         return "has an unresolved effect on", f"{name} {fmt.listed(parts)}"
     less, more = fmt.verbs(metric.unit)

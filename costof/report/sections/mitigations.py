@@ -484,7 +484,7 @@ def _subject(each: Mitigation) -> str:
 
 
 def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's label, with the level that the mitigation changes: 'the firewall with paranoia 1'.
+    """Return the reference's label, with the level that the mitigation changes: 'the firewall (paranoia 1)'.
 
     The level is left out if the label already shows it.
     """
@@ -494,7 +494,7 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
     if level is None or level in label or each.factor in data.reference_levels:
         return label
     is_main = control is not None and control.levels.get(each.factor, level) != level
-    return label if is_main else f"{label} with {each.factor} {level}"
+    return label if is_main else f"{label} ({each.factor} {level})"
 
 
 def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:
