@@ -249,6 +249,11 @@ def in_quotes(label: str) -> str:
     return label if label.startswith(("a ", "an ")) and " and " not in label else f"'{label}'"
 
 
+def with_aside(text: str, aside: str) -> str:
+    """Return a text with an aside in brackets; in its own brackets if it ends with some: 'far (45 ms away; +3 %)'."""
+    return f"{text.removesuffix(')')}; {aside})" if text.endswith(")") else f"{text} ({aside})".lstrip()
+
+
 def with_article(label: str) -> str:
     """Return the label with an article, such as 'a query'. A label that already has an article is unchanged."""
     return label if label.startswith(("a ", "an ")) else f"{'an' if label[0] in 'aeiou' else 'a'} {label}"

@@ -134,7 +134,7 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
     """Return the arm's cost in the metric; None if the arm does not perform the metric's workload."""
     study = stored.run.plan.study
     workload = study.workloads[metric.workload]
-    operation = index.metric_title(metric.name) if index.many_views else metric.label
+    operation = index.metric_title(metric.name)
     effect = index.effect(metric.name, arm.name)
     if effect is not None and not _verified(index, workload.view, arm):
         return Cost(operation, missing="there is no evidence of what the arms used in this view")

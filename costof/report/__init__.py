@@ -128,8 +128,7 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
         measured += (
-            f" of a budget of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a "
-            "verdict"
+            f" of a budget of {fmt.duration(result.budget_seconds)}, ended early because every main effect was clear"
         )
     elif result.resumed_with_budget and result.budget_seconds:
         measured += f" of a budget of {fmt.duration(result.budget_seconds)}"

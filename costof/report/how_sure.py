@@ -115,9 +115,10 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 
 
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
-    """Return the affected quantities in words. A quantity is followed by its arms unless it is affected in all arms.
+    """Return the affected quantities in words.
 
-    If there are more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
+    If not all arms are affected, add the arms of a single quantity, or 'for some variants' to several. If there are
+    more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
     """
     if len(affected) == len(figures) > 1:
         return every
@@ -126,11 +127,10 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
         return f"{len(affected)} of the {len(figures)} key figures"
     known = _arms_by_quantity(figures)
     partly = any(labels != known[words] for words, labels in quantities.items())
-    names = [
-        f"{words} (with {'every variant' if labels == known[words] else fmt.listed(labels)})" if partly else words
-        for words, labels in quantities.items()
-    ]
-    return fmt.listed(names)
+    if not partly:
+        return fmt.listed([*quantities])
+    which = fmt.listed(next(iter(quantities.values()))) if len(quantities) == 1 else "some variants"
+    return f"{fmt.listed([*quantities])} for {which}"
 
 
 def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:

@@ -152,8 +152,8 @@ class KeyFigure(Model):
 def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
     arm = index.arm(effect.arm)
     assert arm is not None
-    label = index.metric_title(metric.name) if index.many_views else metric.label
-    words = index.metric_in_view(metric.name) if index.many_views else f"'{metric.label}'"
+    label = index.metric_title(metric.name)
+    words = index.metric_in_view(metric.name)
     near = metric.unit == "ms" and index.computed_away
     places = [arm.where, " on one machine" if near else ""]
     return KeyFigure(
@@ -183,7 +183,7 @@ def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
     Figures that the same rounds dominate share a sentence. For example: 'For a new connection, round 3 was far slower
-    than the others ('TLS': 151 ms; the others: 14 to 20 ms). Round 3 alone changes the mean effect on a new
+    than the others ('TLS': 151 ms; the other rounds: 14 to 20 ms). Round 3 alone changes the mean effect on a new
     connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
@@ -213,7 +213,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
     was, which = "was" if one else "were", fmt.capital(rounds_in_words(uneven, unit))
     text = (
         f"For {figure.words}, {rounds_in_words(uneven, unit)} {was} {_how_far(figure, uneven)} "
-        f"({side}{far}; the others: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
+        f"({side}{far}; the other {unit}s: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
     )
     hidden = [
         (each, rounds.without)

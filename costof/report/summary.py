@@ -200,7 +200,7 @@ def _driver(figures: Sequence[KeyFigure]) -> str:
         return ""
     own = fmt.with_unit(two_digits(rest), app.unit)
     return (
-        f"{own} of the {app.added.lstrip('+')} come from the application's driver; on the wire, "
+        f"{own} of the {app.added.lstrip('+')} come from the application's driver; without it, "
         f"{wire.added.lstrip('+')} are added."
     )
 

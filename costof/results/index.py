@@ -225,8 +225,14 @@ class Index:
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
-        """Return the metric's label and view, such as "'SCRAM' on the wire". Labels alone are not unique."""
-        return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
+        """Return the metric's label in quotes with its view, if that needs naming: "'SCRAM' on the wire"."""
+        return f"'{self.metric_label(name)}' {self.view_words(name)}".rstrip()
+
+    def view_words(self, name: str) -> str:
+        """Return the metric's view, such as 'on the wire'; '' if it is the only view of headline metrics."""
+        view = self.metrics[name].view if name in self.metrics else ""
+        known = self.many_views or view not in {metric.view for metric in self.headline_metrics}
+        return VIEWS.get(view, "") if known else ""
 
     def metric_words(self, name: str) -> str:
         """Return the metric as the summary names it: 'a new connection', or its label in quotes."""
@@ -234,9 +240,8 @@ class Index:
         return words or f"'{self.metric_label(name)}'"
 
     def metric_title(self, name: str) -> str:
-        """Return the metric's label and view as a title, such as 'query on open connection, on the wire'."""
-        view = self.metrics[name].view if name in self.metrics else ""
-        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
+        """Return the label as a title, with the view if that needs naming: 'query on open connection, on the wire'."""
+        return ", ".join(filter(None, [self.metric_label(name), self.view_words(name)]))
 
     def value(self, metric: str, arm: str) -> Value | None:
         return self._values.get((metric, arm))
@@ -268,7 +273,7 @@ class Index:
         lines = []
         headline = {metric.name for metric in self.headline_metrics}
         of_headline = [floor for floor in self.core.noise_floor if floor.metric in headline]
-        floors, scope = (of_headline, "a headline metric") if of_headline else (self.core.noise_floor, "any metric")
+        floors, scope = (of_headline, "main metrics") if of_headline else (self.core.noise_floor, "metrics")
         if floors:
             worst = max(floors, key=lambda floor: floor.relative)
             unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
@@ -276,9 +281,9 @@ class Index:
             place = next((arm.where for arm in self.core.arms if arm.context == worst.context), "")
             where = self.metric_in_view(worst.metric) + place
             lines.append(
-                f"The control ('{self.control_label}') was measured as two identical copies. The largest relative "
-                f"difference between these copies in {scope} is {fmt.percent(worst.relative)} ({amount}), in {where}. "
-                f"An effect of {fmt.percent(worst.relative)} or less in {where} may be noise."
+                f"The control ('{self.control_label}') was measured as two identical copies. Among the {scope}, these "
+                f"copies differ most in {where}: by {fmt.percent(worst.relative)} ({amount}). An effect of "
+                f"{fmt.percent(worst.relative)} or less in {where} may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)
@@ -304,9 +309,9 @@ class Index:
     def many_views(self) -> bool:
         """Return whether headline metrics are measured in several views (on the wire, in an application).
 
-        If so, each figure has to name its view.
+        If so, each figure has to name its view. CPU time and figures of servers have no view to name.
         """
-        return len({metric.view for metric in self.headline_metrics}) > 1
+        return len({metric.view for metric in self.headline_metrics if VIEWS.get(metric.view)}) > 1
 
     @property
     def many_arms(self) -> bool:

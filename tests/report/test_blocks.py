@@ -106,7 +106,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_no_costs()
         assert "No round was completed" in text
     alone = mongodb(effects=[], noise_floor=[], published=None, sections=Sections())
     for text in (printed(alone), render_markdown(alone), Page(drawn(alone)).text):
-        assert "No arm could be compared" in text
+        assert "No variant could be compared" in text
         assert "ublished" not in text, "a mention of figures from the literature, of which this result has none"
 
 
@@ -146,7 +146,7 @@ def test_report_says_how_long_to_measure_to_resolve_an_effect() -> None:
         (20.0, {"budget_seconds": 45.0, "hosts": "db:1"}, "costof run --resume 'runs/a b' --budget 1m --hosts db:1"),
         (50.0, {"budget_seconds": 600.0}, "costof run --resume 'runs/a b' --budget 15m"),
         (50.0, {"budget_seconds": 600.0, "partial": "interrupted"}, "costof run --resume 'runs/a b'"),
-        (None, {}, "Measure on a quieter machine, or with longer slices"),
+        (None, {}, "Measure on a quieter machine, or with longer windows"),
     ],
 )
 def test_short_answer_with_unresolved_effects_ends_with_a_next_step(
@@ -169,9 +169,9 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     assert " h more" not in printed(noisy, 140)
     (advice,) = answer_texts(noisy, "next")
     assert " unresolved even with 10 times the budget." in advice
-    assert re.search(r"The smallest effect that this run could detect in '.+ is (at most )?8.0 %", advice)
+    assert re.search(r"In '.+, this run could detect only effects above 8.0 %", advice)
     assert re.search(r"because rounds differ by (at most )?12 % \(standard deviation\)\.", advice)
-    assert "Measure on an idle machine, or use longer slices (--profile default)." in advice
+    assert "Measure on an idle machine, or use longer windows (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)
     assert re.search(rf"A cost above {100 * (worst - 1):.1f} % in '.+ is unlikely", advice)
@@ -197,7 +197,7 @@ def test_report_says_why_an_effect_is_unresolved_although_its_interval_excludes_
     difference = Estimate(value=0.5, low=0.2, high=0.8, rounds=10)
     update = {"verdict": Verdict.UNRESOLVED, "unresolved": why, "ratio": ratio, "difference": difference}
     _, *costs = answer_texts(with_effects(**update), "answer")
-    assert all("(not significant after the correction for several effects)" in each for each in costs)
+    assert all("; not significant after the correction for several effects)" in each for each in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     _, *costs = answer_texts(with_effects(**{**update, "ratio": wide}), "answer")
     assert not [each for each in costs if "not significant" in each]
@@ -248,7 +248,7 @@ def test_report_states_which_share_of_the_added_time_is_spent_on_the_wire() -> N
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f", which is {spaced(fmt.percentage(each.share))} of the " in sentence
+    assert f": {spaced(fmt.percentage(each.share))} of the " in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert " with pymongo is unresolved" in sentence

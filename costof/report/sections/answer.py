@@ -44,7 +44,7 @@ class AnswerSection(Section[None, None]):
         yield Headlines([*leading, *(lines or [_no_answer(index)])], long=bool(details))
         if len(details) > MOST_DETAILS:
             yield Bullets(details, media=MARKDOWN)
-            summary = f"All {len(details)} further headline figures in words"
+            summary = f"All {len(details)} further main figures in words"
             yield Details(summary, [Bullets(details, tone="soft")], media=HTML)
         elif details:
             yield Bullets(details, tone="soft")

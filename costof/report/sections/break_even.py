@@ -128,6 +128,7 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
     largest = max((point.share for point in data), default=0.0)
+    many_views = len({point.view for point in data}) > 1
     for protection in dict.fromkeys(arm.protection for arm in arms):
         arms_of_protection = [arm for arm in arms if arm.protection == protection]
         for view, words in VIEWS.items():
@@ -140,7 +141,7 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
             shown = [(arm, point) for arm, point in points if not many or point.share == largest]
             if shown:
                 label = arms_of_protection[0].label
-                subject = f"{words}, {label}" if words else label
+                subject = f"{words}, {label}" if words and many_views else label
                 texts = [clause.format(subject) for clause in _clauses(shown)]
                 yield " ".join(f"{fmt.capital(text)}." for text in texts)
 

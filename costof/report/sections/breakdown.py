@@ -177,7 +177,7 @@ def _sentence(index: Index, step: Step) -> str:
     if 1 - metric.margin <= step.ratio.low and step.ratio.high <= 1 + metric.margin:
         change = f"makes no difference above {fmt.share(metric.margin)} to '{metric.label}'"
     elif step.ratio.low <= 1 <= step.ratio.high:
-        change = f"has an unresolved effect of {fmt.relative(step.ratio)} on '{metric.label}'"
+        change = f"has an unresolved effect on '{metric.label}' ({fmt.relative(step.ratio)})"
     elif metric.better == "higher" and step.ratio.value < 1:
         change = f"lowers '{metric.label}' by {fmt.loss(step.ratio)}"
     else:

@@ -36,9 +36,9 @@ PERCENTILES = (50.0, 95.0, 99.0)
 SAME_RATE = 1.05
 HEAD = ["", "without", "with", "difference", "relative"]
 METHOD = (
-    "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
-    "arm at three rates within {near} of its capacity, in alternation. An arm's capacity is the rate at which {fit} "
-    "all these slices. The interval of a capacity comes from leaving out one round at a time (jackknife)."
+    "The warm-up halves the range of loads until each variant's capacity is roughly known. Each round then measures "
+    "each variant at three rates within {near} of its capacity, in alternation. The capacity is the rate at which "
+    "{fit} all these slices (measured windows). Its interval comes from leaving out one round at a time (jackknife)."
 )
 FIT = "exactly the allowed share of '{what}' takes longer than the limit, by a Poisson regression over"
 FIT_OF_COMMANDS = "the {percentile} that the command reports is the limit, by a line through the logarithms of"

@@ -12,15 +12,15 @@ from costof.results.models import CarryOver, Sentence
 from costof.study.commands import COMMAND
 
 ORDER = (
-    "The order of measurements matters: '{metric}' is {change} if {other} was measured just before than if {same} was. "
-    "{balanced}"
+    "The order of measurements matters: '{metric}' is {change} right after another {arm} was measured than right after "
+    "the same {arm}. {balanced}"
 )
 BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
 WARM_UP = ". Use --warmup-each 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "The order matters if the figure of a slice depends on which {arm} was measured just before: another {arm} or the "
-    "same one. A regression by least squares estimates this difference, apart from the differences between rounds and "
-    "between {arm}s (Jones & Kenward 2014, chapter 5). Its error rate is 1 % over all headline metrics."
+    "The order matters if the figure of a slice (measured window) depends on which {arm} was measured just before: "
+    "another {arm} or the same one. A regression estimates this difference (Jones & Kenward 2014, chapter 5). The "
+    "probability of a false warning is 1 % in a run."
 )
 
 
@@ -42,13 +42,11 @@ def _sentence(index: Index, each: CarryOver) -> str:
     word = ("longer" if more else "shorter") if metric.better == "lower" else ("higher" if more else "lower")
     balanced = BALANCED.format(arm=arm) + (WARM_UP if metric.view == COMMAND else ".")
     change = f"{fmt.percent(abs(each.ratio.value - 1))} {word}"
-    return ORDER.format(
-        metric=metric.label, change=change, other=f"another {arm}", same=f"the same {arm}", balanced=balanced
-    )
+    return ORDER.format(metric=metric.label, change=change, arm=arm, balanced=balanced)
 
 
 def _arm(index: Index, metric: str) -> str:
-    return "command" if index.metrics[metric].view == COMMAND else "arm"
+    return "command" if index.metrics[metric].view == COMMAND else "variant"
 
 
 SECTION = CarryOverSection()

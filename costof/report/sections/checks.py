@@ -47,28 +47,28 @@ def _verified(run: Run, core: Core) -> Check:
     if unverified:
         return Check(
             passed=False,
-            label="arms not verified",
+            label="variants not verified",
             detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)),
             doubt=f"there is no evidence for {fmt.listed(unverified)}",
             arms=_names([arm for arm in core.arms if not arm.evidence]),
         )
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
-        detail = f"{fmt.plural(discarded, 'slice')} without evidence left out"
+        detail = f"{fmt.plural(discarded, 'measured window')} without evidence left out"
         return Check(
             passed=False,
-            label="not all slices verified",
+            label="not all windows verified",
             detail=detail,
-            doubt=f"{fmt.plural(discarded, 'slice')} without evidence {'was' if discarded == 1 else 'were'} left out",
+            doubt=f"{detail.removesuffix('left out')}{'was' if discarded == 1 else 'were'} left out",
             arms=_names([arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
         )
     if run.plan.study.service.kind != COMMAND:
-        return Check(passed=True, label="arms verified")
+        return Check(passed=True, label="variants verified")
     assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.verify]
     if not assumed:
-        return Check(passed=True, label="arms verified")
+        return Check(passed=True, label="variants verified")
     arms = "them" if len(assumed) == len(run.plan.controls) + len(run.plan.protected) else fmt.listed(assumed)
-    return Check(passed=None, label="arms not verified", detail=f"no command verifies {arms}")
+    return Check(passed=None, label="variants not verified", detail=f"no command verifies {arms}")
 
 
 def _names(arms: Sequence[Arm]) -> list[str]:

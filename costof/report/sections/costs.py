@@ -36,8 +36,10 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = (
-    " If this mean clearly differs from the quotient of the two values in a row, the row has the quotient instead."
+QUOTIENT = " Where this mean clearly differs from the ratio of a row's two figures, the row has that ratio instead."
+BOTH_VIEWS = (
+    " “On the wire” means measured by costof's own client, without an application's driver; “in the application” means "
+    "measured through such a driver."
 )
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
@@ -49,7 +51,7 @@ SHORTER_AFTER_TLS = (
     "forking a process for the connection."
 )
 ALONE = "The run has no variant to compare with the control, so there are no costs."
-NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
+NO_EFFECTS = "No variant could be compared with the control, so there are no costs."
 
 
 #: The position of the part "Noise floor" on the page. The section itself has position 20.
@@ -99,7 +101,7 @@ class CostsSection(Section[None, None]):
                     f"Brackets contain the 95 % confidence interval over {index.unit}s.",
                     f"A relative effect is the geometric mean over {index.unit}s of the ratio of a variant's figure to "
                     f"the control's."
-                    f"{QUOTIENT if disagreeing else ''}",
+                    f"{QUOTIENT if disagreeing else ''}{BOTH_VIEWS if index.many_views else ''}",
                 ]
             )
             other = "at the farther distances" if index.core.distances else "under the other conditions"
@@ -227,24 +229,15 @@ def sentence(line: Line, lines: list[Line]) -> str:
     """Return the sentence about a line: the effects of one protection on one metric.
 
     `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
-    the sentence says where this line was measured, such as 'on the wire'.
+    the sentence begins with where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    many = len(line.effects) > 1
-    return " ".join(_in_view(f"{line.label} {each}", view, first=many) for each in _clauses(line)) + _noise(line)
+    return " ".join(_in_view(f"{line.label} {each}", view) for each in _clauses(line)) + _noise(line)
 
 
-def _in_view(text: str, view: str, *, first: bool = False) -> str:
-    """Return a sentence about an arm that names the view, such as 'on the wire', if `view` is not ''.
-
-    The view is at the end of the sentence. In two cases, it is at the beginning:
-
-    - `first` is true, because the sentence ends with several contexts (such as distances).
-    - The sentence is about unresolved effects, because it may end with a reason in brackets.
-    """
-    if view and (first or "unresolved" in text):
-        return fmt.capital(f"{view}, {text}.")
-    return fmt.capital(f"{text} {view}".rstrip() + ".")
+def _in_view(text: str, view: str) -> str:
+    """Return a sentence about an arm that begins with its view, such as 'on the wire', if that is not ''."""
+    return fmt.capital(f"{view}, {text}." if view else f"{text}.")
 
 
 def _noise(line: Line) -> str:
@@ -266,10 +259,10 @@ def _noise(line: Line) -> str:
 
 
 def _why_unresolved(effect: Effect) -> str:
-    """Return in brackets why an effect is unresolved though its interval excludes 0; '' if the interval includes 0."""
+    """Return why an effect is unresolved although its interval excludes 0; '' if the interval includes 0."""
     if hidden_by_noise(effect):
-        return " (identical copies of the control differ as much)"
-    return " (not significant after the correction for several effects)" if unresolved_by_correction(effect) else ""
+        return "; identical copies of the control differ as much"
+    return "; not significant after the correction for several effects" if unresolved_by_correction(effect) else ""
 
 
 def _clauses(line: Line) -> list[str]:
@@ -293,18 +286,16 @@ def _clause(
     if verdict is Verdict.NO_DIFFERENCE:
         return f"makes no difference above {fmt.share(metric.margin)} to", f"{name}{_places(effects)}"
     if verdict is Verdict.NO_COST:
-        return f"does not {'lower' if rate else 'raise'}", (
+        return f"does not {'lower' if rate else fmt.verbs(metric.unit).more.removesuffix('s')}", (
             f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
     has_places = with_places or any(_place(arm) for arm, _ in effects)
-    if verdict is Verdict.UNRESOLVED and has_places:
-        parts = [
-            f"{_amount(metric, effect)} {_place(arm)}".rstrip() + _why_unresolved(effect) for arm, effect in effects
-        ]
-        return f"has an unresolved effect on {name}:", fmt.listed(parts)
     if verdict is Verdict.UNRESOLVED:
-        effect = effects[0][1]
-        return "has an unresolved effect of", f"{_amount(metric, effect)} on {name}{_why_unresolved(effect)}"
+        parts = [
+            fmt.with_aside(_place(arm), f"{_amount(metric, effect)}{_why_unresolved(effect)}")
+            for arm, effect in effects
+        ]
+        return "has an unresolved effect on", f"{name} {fmt.listed(parts)}"
     less, more = fmt.verbs(metric.unit)
     if has_places:
         verb = less if rate == (verdict is Verdict.COSTS) else more
@@ -380,7 +371,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return the text about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire.".
+    """Return the text about an arm's effects for each view, such as "On the wire, TLS adds 14.2 ms to 'connect'.".
 
     Effects with different verbs, such as 'adds' and 'lowers', are in different sentences.
     """
@@ -396,7 +387,8 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         for line in lines:
             clause = _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'")
             clauses.setdefault(clause[0], []).append(clause)
-        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", words) for each in clauses.values()]
+        place = words if index.many_views else ""
+        parts = [_in_view(f"{arm.label} {predicate(each, subjects=1)}", place) for each in clauses.values()]
         if parts:
             texts.append(f"{' '.join(parts)}{''.join(map(_noise, lines))}")
     return texts

@@ -27,7 +27,8 @@ class EvidenceSection(Section[None, None]):
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         text = (
-            "Evidence shows that each arm used what it should, such as TLS 1.3. An arm without evidence has no figures."
+            "Evidence shows that each variant used what it should, such as TLS 1.3. A variant without evidence has no "
+            "figures."
         )
         yield Paragraph(text, media=HTML)
         rows: list[list[str]] = []

@@ -29,14 +29,15 @@ HEAD = ["metric", "arm", "outlying slices", "compared with other slices", "contr
 SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
-    "In each round, a slice (measured window) of the arm is compared with one of the control and one of the control's "
-    "copy. For each slice, the median time of its operations is divided by the median of these medians over all slices"
-    " of the same arm. A slice is outlying if this quotient is worse than the mean quotient of the round's other two "
-    "slices by more than two robust standard deviations and by more than 10 %. A randomization test decides whether "
-    "the arm's slices are outlying more often and farther than those of the control and its copy. An operation is slow"
-    " if it takes more than 1.5 times the median of its slice, and if it exceeds this median by more than half of the "
-    "control's median. A t-test over {unit}s compares the arm's share of slow operations with the shares of the "
-    "control and its copy."
+    "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if it is "
+    "clearly worse than this median while the round's slices of the control and its copy are not. Clearly means by "
+    "more than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant "
+    "has more outlying slices than the control and its copy."
+)
+SLOW_METHOD = (
+    "An operation is slow if its time exceeds the median of its slice (measured window) by more than half of this "
+    "median, and by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
+    "operations with the share of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
@@ -113,9 +114,10 @@ class IntermittentSection(Section[None, Intermittent]):
         ]
         if rows:
             yield Table.of(HEAD, rows, title=self.title, texts=(0, 1))
+            yield Paragraph(METHOD, "note", media=FILES)
         if slow:
             yield Table.of(SLOW_HEAD, slow, title=SLOW_TITLE, texts=(0, 1))
-        yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
+            yield Paragraph(SLOW_METHOD.format(unit=index.unit), "note", media=FILES)
 
 
 def _outlying_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[IntermittentCost]:

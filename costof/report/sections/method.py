@@ -34,16 +34,16 @@ class MethodSection(Section[None, None]):
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'arm')} (variants) for a short "
-        f"time, called a slice. Drift of the machine therefore affects all arms alike. The order is random (seed "
-        f"{core.seed}) and balanced: each arm follows every other arm equally often.",
-        f"An effect is the mean over {index.unit}s of the difference between arm and control. A relative effect is the "
-        f"geometric mean over {index.unit}s of the ratio of arm to control. The 95 % interval is computed from the "
-        f"{index.unit}s, not from single operations. The variance of an effect is pooled in part over all arms that "
-        "have the metric.",
-        "Headline effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
-        "testing (headline effects by Holm, the others by Benjamini and Hochberg); the printed intervals are not. "
-        "Because of this correction, an effect can be “unresolved” although its interval just excludes zero.",
+        f"Each round measures every workload on each of {fmt.plural(len(core.arms), 'variant')} (arms) for a short "
+        f"time, called a slice. Drift of the machine therefore affects all variants alike. The order is random (seed "
+        f"{core.seed}) and balanced: each variant follows every other variant equally often.",
+        f"An effect is the mean over {index.unit}s of the difference between variant and control. A relative effect is "
+        f"the geometric mean over {index.unit}s of the ratio of variant to control. The 95 % interval is computed from "
+        f"the {index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own "
+        "variance and that of the other variants in the same metric.",
+        "Main effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
+        "testing: main effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not "
+        "corrected. So an effect can be “unresolved” although its interval just excludes zero.",
         "“No difference above x %” means that the effect is between −x % and +x %, by an equivalence test. “No cost "
         "above x %” means that the cost is below x %. “Unresolved” means that this run cannot tell whether the "
         "effect is a cost, a saving, or smaller than x %.",
@@ -73,14 +73,14 @@ def _method(index: Index) -> list[str]:
         )
     if core.resolved_early and core.budget_seconds:
         lines.append(
-            f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every headline effect had "
+            f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every main effect had "
             "a verdict (costs, saves, no difference, or no cost). A run with --precision measures "
             "longer, until its intervals are narrow enough."
         )
     elif core.target_precision is not None:
         length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""
         lines.append(
-            f"The run was set to end when every headline effect was known to within "
+            f"The run was set to end when every main effect was known to within "
             f"{fmt.share(core.target_precision)}, or at the end of its budget{length}. If a run ends because its "
             "intervals are narrow enough (--precision), the intervals contain the true cost in at least 93 of 100 such "
             "runs."

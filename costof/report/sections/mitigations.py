@@ -355,8 +355,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
     """Return what reduces the cost, such as 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'"""
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
-        also = _control_with_it(index, data, data.best) + _share_of_loss(index, data, data.best)
-        return f"{_gains(index, data, data.best)}{but}.{also}"
+        return f"{_gains(index, data, data.best)}{but}.{_control_with_it(index, data, data.best)}"
     keeping = [each for each in data.protecting if not each.gives_up]
     which = "another mitigation" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
@@ -392,8 +391,9 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         rate = fmt.with_unit(fmt.number(after), metric.unit)
-        reference = fmt.in_quotes(index.label(data.reference))
-        return f"{_subject(best)} raises {words} from {fmt.number(before)} to {rate} for {reference}"
+        return (
+            f"with {index.label(data.reference)}, {_subject(best)} raises {words} from {fmt.number(before)} to {rate}"
+        )
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"
@@ -411,7 +411,7 @@ def _control_with_it(index: Index, data: Mitigations, best: Mitigation) -> str:
     on_arm = index.effect(data.metric, best.arm)
     if on_arm is None or not _is_rate(index, data):
         return ""
-    change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "Without this change"
+    change = f"With {_subject(best)}" if data.reference_levels.get(best.factor) else "For comparison"
     rate = fmt.with_unit(fmt.number(on_arm.control_value), index.metrics[data.metric].unit)
     return f" {change}, {fmt.in_quotes(index.label(data.control))} reaches {rate}."
 
@@ -478,8 +478,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _metric(index: Index, data: Mitigations) -> str:
-    """Return the metric's label in quotes, with its view if headline metrics have several views."""
-    return index.metric_in_view(data.metric) if index.many_views else f"'{index.metric_label(data.metric)}'"
+    return index.metric_in_view(data.metric)
 
 
 def _subject(each: Mitigation) -> str:
@@ -488,7 +487,7 @@ def _subject(each: Mitigation) -> str:
 
 
 def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return the reference's label, with the level that the mitigation changes: 'the firewall with paranoia 1'.
+    """Return the reference's label, with the level that the mitigation changes: 'the firewall (paranoia 1)'.
 
     The level is left out if the label already shows it.
     """
@@ -498,7 +497,7 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
     if level is None or level in label or each.factor in data.reference_levels:
         return label
     is_main = control is not None and control.levels.get(each.factor, level) != level
-    return label if is_main else f"{label} with {each.factor} {level}"
+    return label if is_main else f"{label} ({each.factor} {level})"
 
 
 def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:
@@ -517,21 +516,6 @@ def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigatio
     loss, label = fmt.absolute(size, metric.unit).value, index.label(data.reference)
     change = f"that {label} adds to" if effect.difference.value > 0 else f"by which {label} lowers"
     return f"the {loss} {change} {_metric(index, data)}{where}"
-
-
-def _share_of_loss(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return a further sentence, such as " A group of 32 clients recovers 77 % of the loss with one client."
-
-    Return '' if the mitigation has the same context as the reference, if the metric is no rate, or if the recovered
-    share is unknown.
-    """
-    level = data.reference_levels.get(best.factor, "")
-    if not level or best.recovered is None or not _is_rate(index, data):
-        return ""
-    subject = fmt.capital(_subject(best))
-    if best.recovered.value > ALL:
-        return f" {subject} gains more than the whole loss with {level}."
-    return f" {subject} recovers {fmt.percentage(best.recovered).value} of the loss with {level}."
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:

@@ -63,7 +63,7 @@ def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list
         lines.append(f"costof run {options}" if options else longer)
     elif noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
         lines.append(
-            f"Measure on a quieter machine, or with longer slices{_longer_slices(index)}; more rounds do not help."
+            f"Measure on a quieter machine, or with longer windows{_longer_slices(index)}; more rounds do not help."
         )
     return lines
 
@@ -125,10 +125,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     if spreads and smallest:
         differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
         differ += " (standard deviation)"
-        up_to = "" if len(smallest) == 1 else "at most "
         reason = (
-            f" The smallest effect that this run could detect in {names} is {up_to}{fmt.percent(max(smallest))}, "
-            f"because {_largest_noise(index, noisy) or differ}."
+            f" In {names}, this run could detect only effects above {fmt.percent(max(smallest))}, because "
+            f"{_largest_noise(index, noisy) or differ}."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
@@ -150,7 +149,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     metrics = fmt.listed([label for labels in by_margin.values() for label in labels])
     return (
         f"{effects} on {names} {stay} unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, "
-        f"or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of "
+        f"or use longer windows{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of "
         f"{metrics} in the study's file. A cost below the margin of its metric counts as no cost. The margin is now "
         f"{margins}."
     )

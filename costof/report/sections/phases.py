@@ -118,14 +118,14 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     metric, subject = index.metrics[each.application], index.subject(arm.name)
     added = fmt.absolute(each.added, metric.unit).value
     share = (
-        f"which is {fmt.percentage(each.share)} of the {added} with {each.client}"
+        f": {fmt.percentage(each.share)} of the {added} with {each.client}"
         if each.share
-        else f"and the share of the {added} with {each.client} is unresolved"
+        else f". Its share of the {added} with {each.client} is unresolved"
     )
     text = (
-        f"{fmt.capital(subject)} adds {added} to '{metric.label}' with {each.client}. Without {each.client}, on the "
-        f"wire, {arm.label} adds {fmt.absolute(each.on_the_wire, metric.unit).value} to "
-        f"'{index.metric_label(each.wire)}', {share}"
+        f"{fmt.capital(subject)} adds {added} to '{metric.label}' with {each.client}. Without {each.client}, "
+        f"{arm.label} adds {fmt.absolute(each.on_the_wire, metric.unit).value} to "
+        f"'{index.metric_label(each.wire)}'{share}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)

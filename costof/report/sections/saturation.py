@@ -33,7 +33,7 @@ LEAST_OPERATIONS = 2
 THROTTLED = 0.2
 #: The machine's CPU is reported as the limit of the rate if client and servers used at least this share of its cores.
 CORES_USED = 0.75
-#: With more arms than this, the top of the report has only the lowest and the highest capacity.
+#: A sentence names the arms whose rate is limited if there are at most this many; otherwise, it has their number.
 MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
@@ -95,7 +95,7 @@ class SaturationSection(Section[None, list[Loop]]):
             if each.limit
         ]
         if rows:
-            yield Table.of(HEAD, rows, title="Capacity of each arm", texts=(0, 1, 5), media=FILES)
+            yield Table.of(HEAD, rows, title="Capacity of each variant", texts=(0, 1, 5), media=FILES)
             yield Paragraph(METHOD, "note", media=FILES)
 
 
@@ -159,29 +159,31 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     """Yield a sentence for each resource that limits the rate, and one for each time that follows from the rate."""
     of_metric = [each for each in data if each.workload == metric.workload]
-    for limit in dict.fromkeys(each.limit for each in of_metric if each.limit):
-        loops = [each for each in of_metric if each.limit == limit]
-        yield f"{fmt.capital(limit)} limits '{metric.label}'. {_capacities(index, metric.label, loops)}."
+    # The table has the program that uses most of the machine's CPU.
+    limits = {each.arm: each.limit.partition(" (")[0] for each in of_metric if each.limit}
+    for limit in dict.fromkeys(limits.values()):
+        limited = [arm for arm, of_arm in limits.items() if of_arm == limit]
+        yield f"{fmt.capital(limit)} limits '{metric.label}'{_where(index, limited, [each.arm for each in of_metric])}."
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
-            f"The time of '{time}' follows from '{metric.label}', because the workers are always busy: time = number "
-            "of workers ÷ rate (Little's law)."
+            f"The time of '{time}' is the number of simultaneous clients ÷ '{metric.label}', because these clients "
+            "never pause (Little's law)."
         )
 
 
-def _capacities(index: Index, label: str, loops: list[Loop]) -> str:
-    """Return the highest rate of each arm as text, such as "The highest rate is 586 /s [580, 592] for 'plain'".
-
-    If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
-    """
-    if len(loops) <= MOST_NAMED:
-        rates = fmt.listed([f"{_capacity(each)} for {index.quoted(each.arm)}" for each in loops])
-        return f"The highest possible {'rate is' if len(loops) == 1 else 'rates are'} {rates}"
-    least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    low, high = (f"{_capacity(each)}, for {index.quoted(each.arm)}" for each in (least, most))
-    return (
-        f"Of the {len(loops)} variants with this limit, the lowest '{label}' is {low}. The highest '{label}' is {high}"
-    )
+def _where(index: Index, limited: list[str], all_arms: list[str]) -> str:
+    """Return which arms have a limit: ' on the LAN', " for 'plain'", ' for 4 of the 6 variants'; '' for all."""
+    if len(limited) == len(all_arms):
+        return ""
+    if len(limited) == 1:
+        return f" for {index.quoted(limited[0])}"
+    places = {index.context(arm): index.label_at(arm).removeprefix(index.label(arm)) for arm in limited}
+    if len(places) == 1 and len(limited) == sum(index.context(arm) in places for arm in all_arms):
+        return next(iter(places.values()))
+    labels = [*dict.fromkeys(map(index.label, limited))]
+    if len(labels) > MOST_NAMED or len(limited) < sum(index.label(arm) in labels for arm in all_arms):
+        return f" for {len(limited)} of the {len(all_arms)} variants"
+    return f" for {fmt.listed([*map(fmt.in_quotes, labels)])}"
 
 
 def _capacity(loop: Loop) -> fmt.Text:

@@ -23,8 +23,8 @@ EDGES is the width of both edges of a panel together, in pixels.
 MOST_RATIO = 20
 """The panels of all contexts (such as distances) have the same scale, unless values differ by more than this factor."""
 HOW_TO_READ = (
-    "Each bar is the mean of an arm over all {unit}s, and the line at its end the 95 % interval of this mean. The "
-    "percentage compares the arm with the control in the same {unit}s, so it can be surer than the lines suggest."
+    "Each bar is the mean of a variant over all {unit}s, and the line at its end the 95 % interval of this mean. The "
+    "percentage compares the variant with the control in the same {unit}s, so it can be surer than the lines suggest."
 )
 
 

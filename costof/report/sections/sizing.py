@@ -33,8 +33,7 @@ SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
-    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The predicted time is "
-    "a sum, because the last client of a burst sends its request only after its handshake."
+    "protection on the same cores + clients × CPU time that the protection adds ÷ cores."
 )
 
 

@@ -40,9 +40,9 @@ PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
-    "The cost of the first step is the figure of '{between}' minus that of '{control}', and the cost of the second "
-    "step is the figure of the protected variant minus that of '{between}'. The costs of the two steps are computed "
-    "round by round. The share of the second step is its cost divided by the cost of both steps, with its 95 % "
+    "The cost of the first step is the figure of '{between}' minus that of '{control}'. The cost of the second step is "
+    "the figure of the protected variant minus that of '{between}'. Both costs are computed round by round. The share "
+    "of the second step is its cost divided by the cost of both steps, with its 95 % "
     "interval (Fieller). Percentiles are computed over all operations, and intervals of their differences by a "
     "bootstrap over rounds."
 )

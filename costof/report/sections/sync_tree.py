@@ -107,7 +107,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
             *(f"{each.members} members, {fmt.listed(each.labels)}: {shape(each.tree)}." for each in shown),
         ]
         yield Figure("trees", "Sync trees", caption, lambda width: _draw(shown, width), media=HTML)
-        yield Table.of(HEAD, rows, title="Trees, by arm", texts=(0, 1, 4), media=FILES)
+        yield Table.of(HEAD, rows, title="Trees, by variant", texts=(0, 1, 4), media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
         lines = []
         for each in shown:

@@ -20,7 +20,7 @@ from costof.report.blocks import Block, Paragraph, Part, Table
 from costof.report.key_figures import PHASES, KeyFigure
 from costof.report.sections import Section, sentences
 from costof.report.verdict_sentence import verdict_sentence
-from costof.results.index import VIEWS, Index, Lead
+from costof.results.index import Index, Lead
 from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Core, Metric, Sentence
 from costof.results.run import Run
@@ -44,6 +44,8 @@ LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 MOST_VERDICTS, FIGURES_IN_VERDICT = 2, 2
 #: The verdict names at most this many phases of an operation, beside headline metrics.
 MOST_PHASES = 2
+#: If more effects than this are unresolved, the sentence has their number instead of their names.
+MOST_UNRESOLVED = 2
 #: Matches a release's number, such as 18 or 10.11, but not the path of a build.
 RELEASE = re.compile(r"\d+(\.\d+)*")
 
@@ -252,7 +254,12 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
         (Verdict.NO_COST, "adds no cost above {}", "to"),
         (Verdict.UNRESOLVED, "has an unresolved effect", "on"),
     ):
-        if same := [each for each in changes if each.verdict is verdict]:
+        same = [each for each in changes if each.verdict is verdict]
+        if verdict is Verdict.UNRESOLVED and len(same) > MOST_UNRESOLVED:
+            main = sum(index.metrics[each.metric].headline for each in changes)
+            which = f"all {main}" if len(same) == main else f"{len(same)} of the {main}"
+            clauses.append(f"{words} on {which} main metrics")
+        elif same:
             margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
             clauses.append(f"{words.format(margin)} {_metrics(index, same, to)}")
     subject = fmt.capital(_subject(index, versions, changes[0].before, changes[0].after))
@@ -266,7 +273,7 @@ def _metrics(index: Index, changes: Sequence[VersionChange], to: str) -> str:
     """
     by_view: dict[str, list[str]] = {}
     for each in changes:
-        view = VIEWS[index.metrics[each.metric].view] if index.many_views else ""
+        view = index.view_words(each.metric)
         by_view.setdefault(view, []).append(f"'{index.metric_label(each.metric)}'")
     return ", and ".join(f"{to} {fmt.listed(labels)} {view}".rstrip() for view, labels in by_view.items())
 
@@ -355,14 +362,13 @@ def _metric(index: Index, change: VersionChange) -> str:
 
     The label of a phase follows the words 'the phase', as in "the phase 'TLS' on the wire".
     """
-    words = index.metric_in_view(change.metric) if index.many_views else f"'{index.metric_label(change.metric)}'"
+    words = index.metric_in_view(change.metric)
     return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
 
 
 def _title(index: Index, change: VersionChange) -> str:
     """Return the metric as the title of a row, such as 'a new connection, on the wire'."""
-    view = VIEWS[index.metrics[change.metric].view] if index.many_views else ""
-    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), view]))
+    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), index.view_words(change.metric)]))
 
 
 SECTION = UpgradeSection()

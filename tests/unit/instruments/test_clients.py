@@ -252,10 +252,10 @@ def test_missing_load_generator_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     assert caught.value.message is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_figure_ends_with_on_the_wire_only_if_the_engine_measured_it() -> None:
+def test_sentence_about_a_figure_begins_with_on_the_wire_only_if_the_engine_measured_it() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)
     arm = next(each for each in result.arms if each.name == effect.arm)
     views = [Line(view, metric, [(arm, effect)]) for view in ("wire", "command")]
-    assert [sentence(line, views).endswith(" on the wire.") for line in views] == [True, False]
+    assert [sentence(line, views).startswith("On the wire, ") for line in views] == [True, False]

@@ -323,7 +323,7 @@ def test_step_that_adds_no_cost_has_no_share_in_the_breakdown_of_a_cost() -> Non
 
 @pytest.mark.parametrize(
     ("high", "text"),
-    [(1.04, "makes no difference above 5 % to"), (1.06, "has an unresolved effect of"), (0.99, "lowers")],
+    [(1.04, "makes no difference above 5 % to"), (1.06, "has an unresolved effect on"), (0.99, "lowers")],
 )
 def test_sentence_about_one_step_of_a_cost_breakdown_agrees_with_the_interval_of_the_step(
     encrypted: Result, high: float, text: str

@@ -64,8 +64,8 @@ FORMULA_WITH_FLUSHES = (
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
-    "Round trips and bytes were counted on the wire and are exact. The own time of an operation is its time without "
-    "round trips, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
+    "Round trips and bytes were counted on the wire and are exact. The own time of an operation is the rest of its "
+    "time, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
     "connections to the servers. The intervals of calculated times include the uncertainty of own times and of "
     "round-trip times."
 )
@@ -464,7 +464,8 @@ def near_end(index: Index, model: CostModel) -> str | None:
             labels.append(cost.label)
     if not labels:
         return None
-    names = fmt.listed([*map(fmt.in_quotes, labels)])
+    # Either all labels of a list are in quotes or none is.
+    names = fmt.listed([f"'{label}'" for label in labels] if len(labels) > 1 else [*map(fmt.in_quotes, labels)])
     return (
         f"With {names}, a program on the client's host (a proxy or the entrance of a tunnel) answers the client's TCP "
         "handshake. The round trip of this handshake does not cross the link and is not counted."

@@ -25,7 +25,6 @@ from costof.report.sections.tails.curve import (
     MissingCurve,
     curve_blocks,
     percentile_name,
-    with_operations,
 )
 from costof.results.index import Index
 from costof.results.metrics import NS_PER_UNIT, in_unit
@@ -57,12 +56,14 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 LEAST_CURVE = 90.0
 METHOD = (
     "Percentiles are computed over all operations of all rounds, and intervals of their ratios by a bootstrap over "
-    f"whole {{unit}}s. A percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
+    f"whole {{unit}}s. A percentile is left out if fewer than {FEWEST_BEYOND} operations are beyond it: a p99 needs "
+    f"{operations_needed(99):,} operations, a p99.9 {operations_needed(99.9):,}."
 )
 METHOD_OF_CURVE = (
-    " The band around a curve is so wide that 95 % of the resampled curves lie entirely within it (Montiel Olea & "
-    "Plagborg-Møller 2019)."
+    " The band around a curve contains 95 % of the resampled curves from end to end (Montiel Olea & Plagborg-Møller "
+    "2019)."
 )
+NO_CURVE = f" A curve is left out if a variant has fewer than {operations_needed(LEAST_CURVE):,} operations."
 
 
 class Tail(Model):
@@ -146,10 +147,9 @@ class TailsSection(Section[None, Tails]):
         figures = map(Column, (index.control_heading, "this arm", "relative"))
         columns = [Column("arm", "text"), Column("percentile", "text"), *figures]
         yield Table(columns, [*_rows(index, data)], "Percentiles of all operations", group="metric")
-        if data.undetermined:
-            yield Paragraph(" ".join(_undetermined(index, data.undetermined)), "note", media=FILES)
-        yield from curve_blocks(index, data.curves, data.missing_curves)
-        method = METHOD.format(unit=index.unit) + (METHOD_OF_CURVE if data.curves else "")
+        yield from curve_blocks(index, data.curves)
+        method = METHOD.format(unit=index.unit)
+        method += (METHOD_OF_CURVE if data.curves else "") + (NO_CURVE if data.missing_curves else "")
         yield Paragraph(method, "note", media=FILES)
 
 
@@ -238,18 +238,6 @@ def _sentence(index: Index, tail: Tail) -> str:
     )
 
 
-def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
-    arms: dict[tuple[float, str, int], list[tuple[str, int]]] = {}
-    for each in undetermined:
-        if each.metric in index.metrics:
-            arms.setdefault((each.percentile, each.metric, each.needed), []).append((each.arm, each.operations))
-    for (percentile, metric, needed), each_arm in arms.items():
-        yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations and "
-            f"is left out for {with_operations(index, each_arm)}."
-        )
-
-
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
     tails = [each for each in data.percentiles if each.metric in index.metrics]
     for name, of_metric in groupby(tails, key=lambda each: each.metric):
@@ -270,8 +258,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
     """Return the metric's label, with its view (as 'wire: query') if some headline metric has another view."""
-    views = {each.view for each in index.headline_metrics}
-    return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
+    return f"{metric.view}: {metric.label}" if index.many_views else metric.label
 
 
 SECTION = TailsSection()

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Finite, Model
-from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Details, Figure, Paragraph, Row, Table
+from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Details, Figure, Row, Table
 from costof.report.canvas import (
     Legend,
     Panel,
@@ -73,7 +73,7 @@ class MissingCurve(Model):
     needed: int
 
 
-def curve_blocks(index: Index, curves: Sequence[Curve], missing: Sequence[MissingCurve]) -> Iterator[Block]:
+def curve_blocks(index: Index, curves: Sequence[Curve]) -> Iterator[Block]:
     by_panel: dict[tuple[str, str], list[tuple[Arm, Curve]]] = {}
     for curve in curves:
         arm = index.arm(curve.arm)
@@ -86,8 +86,6 @@ def curve_blocks(index: Index, curves: Sequence[Curve], missing: Sequence[Missin
         texts = [_sentence(index, curve) for *_, shown in panels for _, curve in shown]
         yield Bullets(texts, media=FILES)
         yield Details("The curves as a table", [_table(index, panels)], media=HTML)
-    if missing:
-        yield Paragraph(" ".join(_missing(index, missing)), "note", media=FILES)
 
 
 Panels = list[tuple[Metric, Context, list[tuple[Arm, Curve]]]]
@@ -205,14 +203,15 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every examined "
-                f"percentile from {first} to {last}."
+                f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every percentile "
+                f"from {first} to {last}."
             )
         rest = len(points) - len(sure)
-        others = "Another percentile is" if rest == 1 else f"The other {rest} percentiles are"
+        others = "the other one" if rest == 1 else f"the other {rest}"
+        verb = "adds" if effect == COST else "saves"
         return (
-            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles examined between {first} and "
-            f"{last}. {others} too uncertain to tell a {effect} of {amount} from none."
+            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles from {first} to {last}. At "
+            f"{others}, this run cannot tell whether {index.label(curve.arm)} {verb} {amount} or nothing."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -248,30 +247,3 @@ def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
     cost = (low + high) / 2
     decimals = min(fmt.decimals_for((high - low) / 2) or fmt.MOST_DECIMALS, fmt.significant_decimals(cost))
     return COST if cost > 0 else SAVING, fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
-
-
-def with_operations(index: Index, arms: Sequence[tuple[str, int]]) -> str:
-    """Return arms with their numbers of operations as text, such as "'TLS 1.3' and 'SSH' (48 operations each)"."""
-    if len(arms) > 1 and {arms[0][1]} == {each for _, each in arms} and len(arms) == len(index.arms):
-        return f"all variants ({fmt.plural(arms[0][1], 'operation')} each)"
-    names: dict[int, list[str]] = {}
-    for name, operations in arms:
-        names.setdefault(operations, []).append(index.quoted(name))
-    groups = [
-        f"{fmt.listed(each)} ({fmt.plural(operations, 'operation')}{' each' if len(each) > 1 else ''})"
-        for operations, each in names.items()
-    ]
-    # A list of lists needs semicolons.
-    return "; ".join(groups) if any(len(each) > 1 for each in names.values()) else fmt.listed(groups)
-
-
-def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
-    arms: dict[tuple[str, int], list[tuple[str, int]]] = {}
-    for each in missing:
-        if each.metric in index.metrics:
-            arms.setdefault((each.metric, each.needed), []).append((each.arm, each.operations))
-    for (metric, needed), each_arm in arms.items():
-        yield (
-            f"The cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations and is left "
-            f"out for {with_operations(index, each_arm)}."
-        )
