@@ -87,7 +87,7 @@ def memory(result: Result) -> Iterator[str]:
 def overview(results: Sequence[Result]) -> str:
     """Return the list of all questions for the first page, in Markdown: each with its answer in short.
 
-    `results` are those of studies' own runs and of other kept runs.
+    `results` has the studies' runs, and the runs about other questions, such as upgrades.
     """
     items = []
     for result in results:

@@ -30,7 +30,7 @@ PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/s
 
 
 def target_words(study: Study) -> list[str]:
-    """Return options for a run on the user's own servers. Not every study accepts them; `line` finds out."""
+    """Return options for a run on the user's own servers. `line` checks whether the study accepts them."""
     words = ["--target", _url(study)]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]

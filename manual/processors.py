@@ -36,7 +36,7 @@ NONE_KEPT = "There are no runs on two processors yet.\n"
 
 @dataclass(frozen=True)
 class Compared:
-    """A study's run on the first processor and on the second, and the headline effects that both have."""
+    """A study's runs on the first and on the second processor, and the headline effects that both runs have."""
 
     first: Result
     second: Result
@@ -54,7 +54,10 @@ def page(first: Mapping[str, Result], second: Mapping[str, Result]) -> str:
 
 
 def line(first: Result | None, second: Result) -> str:
-    """Return the sentence of a study's page that links to the study's section; '' if this page has no such section."""
+    """Return the sentence with which a study's page links to the study's section of the page about processors.
+
+    Return '' if the page about processors has no section about the study.
+    """
     pair = _compared(first, second) if first is not None else None
     if pair is None:
         return ""
@@ -80,7 +83,7 @@ def _compared(first: Result, second: Result) -> Compared | None:
 
 
 def agrees(change: Change) -> bool | None:
-    """Return whether the ratios agree; None if they cannot be compared, because an interval reaches 0."""
+    """Return whether an effect's ratios on both processors agree; None if an interval reaches 0 and forbids this."""
     return None if change.change is None else change.change.low <= 1 <= change.change.high
 
 

@@ -61,7 +61,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
+    """What client and servers report about one slice (a measured window of one workload on one arm).
 
     `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`. The client is the process that measures.
     """
@@ -151,7 +151,7 @@ class Truth:
         return {}
 
     def facts_at_end(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the evidence about an arm that the service collects after the last round, in the same form."""
+        """Return the evidence about an arm that the service collects after the last round, such as a TLS version."""
         return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:

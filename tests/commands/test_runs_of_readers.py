@@ -1,6 +1,6 @@
 """Whole runs of load generators whose output reports failures or lacks a figure.
 
-The report of such a run states no cost. It leaves limits (such as a latency at most 50 % higher) undecided.
+The report of such a run states no cost, and leaves limits (such as a latency at most 50 % higher) undecided.
 """
 
 from __future__ import annotations

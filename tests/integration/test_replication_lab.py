@@ -42,7 +42,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Write records over the administrator's connection. Return an engine's answer to such a slice."""
+    """Write records over the administrator's connection. Return the answer that the engine would give about them."""
     collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))

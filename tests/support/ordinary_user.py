@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# Forbid further user namespaces: enter a namespace, set its limit to 0, and drop the capability needed for that.
+# Forbid further user namespaces: enter a namespace, set its limit to 0, and drop the capability to change the limit.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),

@@ -91,7 +91,7 @@ class Client(asyncio.Protocol):
 
 
 def hurry() -> None:
-    """Give the relay real-time priority, if permitted. Without it the relay may wait for a core, and turns end late."""
+    """Give the relay real-time priority, if permitted. Without priority it may wait for a core, and turns end late."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
