@@ -13,8 +13,8 @@ from costof.study.plan import Options, resolve
 from costof.study.schema import Study
 
 TITLE = "Your own servers"
-#: The factor of studies that compare TLS with connections without TLS. On the user's own servers, such connections need
-#: the option --allow-plain.
+#: The factor of studies that compare TLS with plain connections. On the user's own servers, plain connections need the
+#: option --allow-plain.
 TRANSPORT = "transport"
 #: Example URLs of a user's own servers, by the program of a study's service or, if it has none, by the service's kind.
 URLS = {

@@ -1,4 +1,4 @@
-"""The page about two kinds of processor: the headline effects of every study, measured on each of them.
+"""The page about two kinds of processor: the headline effects of every study, measured on both kinds.
 
 When a study is measured again on another processor, `reports.measure` keeps its former run as well. This page compares
 the two runs.

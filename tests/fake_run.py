@@ -42,7 +42,7 @@ USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: Slices of the warm-up take this many times as long, so that tests fail if an analysis includes the warm-up.
 COLD = 3.0
-#: The first words of names, such as `cpu.server`, of metrics that the measuring client does not count.
+#: The measuring client does not count metrics whose names begin with these words, such as `cpu.server`.
 FIGURES = ("bytes", "cpu", "server")
 #: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
 #: time, only STEPS different times occur.

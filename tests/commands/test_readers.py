@@ -56,7 +56,7 @@ WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE
 def reader_of(output: str) -> str:
     """Return the name of the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt'.
 
-    The file's name begins with this name, which is the longest possible one.
+    The file's name begins with the reader's name. If several names match, the longest one is right.
     """
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 

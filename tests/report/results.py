@@ -115,7 +115,7 @@ def two_keys() -> Result:
 
 
 def transport(*, every: bool = False, **changes: Any) -> Result:
-    """Return a result at three distances, with two or (if `every` is true) all protected arms at each."""
+    """Return a result at three distances. Each distance has two protected arms or, if `every` is true, all of them."""
     settings = [f"transport=plain,{','.join(EVERY_TRANSPORT)}"] if every else []
     return result_of(TRANSPORT, "default", *settings, rounds=12).model_copy(update=changes)
 

@@ -21,7 +21,8 @@ from costof.statistics.tails import (
 )
 
 USUAL_NS, SPREAD = 100_000.0, 0.3
-#: Standard deviations of the logarithms of times: between rounds, which arm and control share, and between slices.
+#: Standard deviations of the logarithms of times: of a factor for each round, which arm and control share, and of a
+#: factor for each slice.
 ROUNDS_DIFFER, SLICES_DIFFER = 0.05, 0.03
 Pays = Callable[[np.random.Generator, int], Numbers]
 
