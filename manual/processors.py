@@ -121,7 +121,7 @@ def _summary(pairs: list[Compared]) -> str:
 
 
 def _factors(pair: Compared, change: Change) -> tuple[float | None, float | None]:
-    """Return by which factor the second processor changes the time without the protection, and the time that it adds.
+    """Return by which factors the second processor changes the time without the protection, and the added time.
 
     For a rate, the times are those of an operation: 1 / rate. The second factor is None if the added time is unclear on
     either processor, because the interval of the difference includes 0.

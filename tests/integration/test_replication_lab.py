@@ -1,6 +1,6 @@
 """The lab of the chained-replication study on real MongoDB members: sync trees, CPU shares, and failing members.
 
-The sync tree says which member replicates from which other member. The arms of the study differ in its shape.
+The sync tree says which member replicates from which other member. The study's arms differ in the tree's shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The round trips and bytes that the engine counts are those of a packet capture of the same connection."""
+"""The engine counts the same round trips and bytes as a packet capture of the same connection."""
 
 from __future__ import annotations
 

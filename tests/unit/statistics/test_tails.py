@@ -32,7 +32,7 @@ def all_pay(chance: np.random.Generator, count: int) -> Numbers:
 
 
 def few_pay(chance: np.random.Generator, count: int) -> Numbers:
-    """Return the added times in ns of operations, of which one in ten takes longer."""
+    """Return the added times of operations in ns. One operation in ten takes longer."""
     return np.where(chance.random(count) < 0.1, 100_000.0, 0.0)
 
 
