@@ -1,6 +1,6 @@
-"""Benchmark of making the report of a long run: its CPU time, relative to that of parsing the run's raw records.
+"""Benchmark of the report of a long run: the CPU time of making the report and of parsing the run's raw records.
 
-The run has 200 rounds of 20 arms. Its records are lines of JSON.
+The run has 200 rounds of 20 arms. Its raw records are lines of JSON.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It needs a quiet machine, and root rights because hosts and links are network namespaces. The tests check only what
 holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how close the measured delays
-come to those of the links.
+come to the delays of the links.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Benchmark of column encryption: the CPU time of encrypting a value, and of a driver that reads plaintext.
+"""Benchmark of column encryption: the CPU time of encrypting a value, and of a driver's reads of plaintext.
 
 The first table shows the CPU time for a value by algorithm and length, for the engine (`costof-engine calibrate`) and
 for the Python package `costof.encrypted`. The second shows what it costs a driver to be able to decrypt: the engine's

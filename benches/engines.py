@@ -1,7 +1,7 @@
 """Comparison of the installed engine with another build: `python -m benches.engines PATH`.
 
 Both engines run on the same host of the lab, query the same server, and measure alternately. The table shows the
-installed engine's CPU time for an operation, relative to that of the other build.
+installed engine's CPU time for an operation, relative to the other build's CPU time.
 """
 
 from __future__ import annotations

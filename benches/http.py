@@ -2,8 +2,8 @@
 
 All are measured alternately, over 50 connections to one nginx process on loopback that answers `OK`. The table shows
 medians. With TLS each request has a new connection with a full TLS 1.3 handshake and the same cipher suite.
-Certificates are not verified, because only oha can do that. All programs have one thread, except oha, which has one for
-each core. A program's CPU time is that of its whole process.
+Certificates are not verified, because wrk, ab and h2load cannot verify them. All programs have one thread, except oha,
+which has one for each core. A program's CPU time is that of its whole process.
 
 Builds of the engine with other TLS libraries are compared too, if `make tls-libraries` has made them. These builds are
 measured with their default key exchange groups, and with X25519 only.

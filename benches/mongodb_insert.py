@@ -159,7 +159,7 @@ def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict
 def pymongo_client(settings: MongodbSettings, workers: int, batch: int) -> None:
     """Insert for `SECONDS` in as many threads as `workers`. Print the operations, the seconds and the CPU seconds.
 
-    A batch of 1 uses `insert_one`, a larger one `insert_many`. The time to connect is not measured.
+    A batch of 1 uses `insert_one`, a larger batch `insert_many`. The time to connect is not measured.
     """
     client = _client(settings, workers)
     collection = client[settings.database][f"pymongo_{secrets.token_hex(8)}"]

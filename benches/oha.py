@@ -13,7 +13,7 @@ VERSION = "1.16.0"
 
 
 def program() -> Path | None:
-    """Return the path of oha, which is built at the first call. Return None if it cannot be built."""
+    """Return the path of oha, which the first call builds. Return None if it cannot be built."""
     root = Path(platformdirs.user_cache_dir("costof")) / f"oha-{VERSION}"
     built = root / "bin" / "oha"
     if not built.is_file():

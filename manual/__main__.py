@@ -85,9 +85,9 @@ def formulas() -> None:
 @click.argument("names", nargs=-1, type=click.Choice(list(KEPT)))
 @click.option("--profile", type=click.Choice(["quick", published_runs.PROFILE]), default="quick", show_default=True)
 def measure(names: tuple[str, ...], profile: str) -> None:
-    """Repeat all kept runs, or those of NAMES. Store the runs, and write their answers into the pages.
+    """Repeat the stored runs NAMES, by default all. Store them again, and write their answers into the pages.
 
-    A study's own run has its name. The others, such as postgres-upgrade, are listed in manual/kept.py.
+    A name is a study, or a run about another question, such as postgres-upgrade (see manual/kept.py).
 
     With --profile published, run the five studies of docs/published.md instead, at the scale of the published
     measurements. This takes hours; Ctrl-C ends it, and the same command continues it.

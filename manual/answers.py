@@ -1,4 +1,4 @@
-"""The answer to a run's question in Markdown, for a page of the site: a study's page, or another one.
+"""The answer to a run's question in Markdown, for a study's page or another page of the site.
 
 The answer has these parts: a sentence with a few lines below it, a frame with picture and calculator, mitigations,
 published figures, and evidence.
@@ -27,7 +27,7 @@ MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
     "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
 )
-#: The last paragraph of the answer of a run that is not the study's own.
+#: The last paragraph of an answer to another question than the study's, such as the cost of an upgrade.
 MORE_BEYOND_STUDY = (
     "[The whole report](reports/{run}.html) of this run, [its raw results](runs/{run}.tar.xz), and the "
     "[study](studies/{study}.md) with its [other settings](reference/studies.md#{study})."
@@ -78,9 +78,10 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
 
 
 def answer_beyond_study(result: Result) -> str:
-    """Return the answer of a run that is not the study's own, in Markdown, for a page in `docs/` itself.
+    """Return, in Markdown, a run's answer to another question than the study's, such as the cost of an upgrade.
 
-    It has no mitigations, published figures or other studies: these are about the study's own question.
+    The answer is for a page in `docs/` itself. It has no mitigations, published figures or other studies, because these
+    are about the study's question.
     """
     parts = {part.name: part for part in document(result).parts}
     why = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
@@ -109,7 +110,7 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     """Yield what to consider before choosing a mitigation (a setting that makes the protection cheaper).
 
     If some mitigations give up a part of the protection, the first item names the best one that keeps the whole
-    protection. A further item for each mitigation says how much worse it makes other metrics.
+    protection. For each mitigation that makes other metrics worse, a further item says by how much.
     """
     helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best

@@ -261,7 +261,7 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
 
 
 def _times(factor: float) -> str:
-    """Return text such as '2.1 times', or 'about' for a factor close to 1. The word 'ours' follows it in a sentence."""
+    """Return the words before 'ours' in a sentence: such as '2.1 times', or 'about' for a factor close to 1."""
     if 1 / ABOUT_THE_SAME <= factor <= ABOUT_THE_SAME:
         return "about"
     return f"{fmt.number(factor, fmt.significant_decimals(factor, 2))} times"

@@ -54,7 +54,7 @@ def write_manual_pages(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for context in contexts():
         assert context.info_name is not None
-        # Without this, click-man would cut the first sentence of the docstring at 45 characters.
+        # By default, click-man cuts the first sentence of the docstring at 45 characters, so set the short help.
         context.command.short_help = COMMANDS[context.info_name][1]
         cli.commands[context.info_name] = context.command
     cli.short_help = "measure what a protection costs a service"

@@ -158,8 +158,8 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
 def _verified(index: Index, view: str, arm: Arm) -> bool:
     """Return whether evidence confirms the settings of the arm and of its control.
 
-    The evidence must be from slices (measured windows), and from the client that sent the operations: `view` is 'wire'
-    (the engine) or 'app' (a driver).
+    Only evidence from slices (measured windows) counts. It must be from the client that sent the operations. `view`
+    names this client: 'wire' is the engine, 'app' a driver.
     """
     control = index.arm(arm.control_arm or "")
     return all(

@@ -66,7 +66,7 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
 
 
 def intervals(result: Result) -> Iterator[str]:
-    """Yield the key figures, each as a difference from the control with its 95 % interval, as an item of a list."""
+    """Yield an item of a list for each key figure: its difference from the control, with the 95 % interval."""
     by_arm: dict[str, list[str]] = {}
     for figure in result.summary.figures:
         added = fmt.absolute(figure.difference, figure.shown_unit, signed=True)
@@ -78,7 +78,10 @@ def intervals(result: Result) -> Iterator[str]:
 
 
 def memory(result: Result) -> Iterator[str]:
-    """Yield, as an item of a list, what each arm adds to the servers' memory for a connection, if it was measured."""
+    """Yield an item of a list that says what each arm adds to the servers' memory for an idle connection.
+
+    Yield nothing if the run did not measure memory.
+    """
     data = result.sections.memory
     if data is not None and (sentences := SECTION.answer(Index(result), data)):
         yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
@@ -87,7 +90,7 @@ def memory(result: Result) -> Iterator[str]:
 def overview(results: Sequence[Result]) -> str:
     """Return the list of all questions for the first page, in Markdown: each with its answer in short.
 
-    `results` are those of studies' own runs and of other kept runs.
+    `results` has the studies' runs, and the runs about other questions, such as upgrades.
     """
     items = []
     for result in results:

@@ -17,8 +17,9 @@ class KeptRun:
     """A run that is kept in the repository as `docs/runs/<name>.tar.xz`, and its command.
 
     - `study`, `options`: the command is `costof run STUDY --profile quick OPTIONS`;
-    - `question`: the heading of its answer;
-    - `page`: the page in `docs/` that quotes it. On a page of several runs, its heading has the run's name as anchor;
+    - `question`: the heading of the run's answer;
+    - `page`: the page in `docs/` that quotes the answer. If the page quotes several answers, the anchor of each heading
+      is the name of the run;
     - `fetches`: the programs that `costof fetch` gets before the run.
     """
 
@@ -66,5 +67,5 @@ KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}
 
 
 def of_studies(kept: Mapping[str, Each]) -> dict[str, Each]:
-    """Return only the entries of the studies' own runs. The keys are names of kept runs."""
+    """Return only the entries of runs that answer a study's question. The keys are names of kept runs."""
     return {name: each for name, each in kept.items() if KEPT[name].is_of_study}

@@ -13,8 +13,8 @@ from costof.study.plan import Options, resolve
 from costof.study.schema import Study
 
 TITLE = "Your own servers"
-#: The factor of studies that compare TLS with connections without TLS. On the user's own servers, such connections need
-#: the option --allow-plain.
+#: The factor of studies that compare TLS with plain connections. On the user's own servers, plain connections need the
+#: option --allow-plain.
 TRANSPORT = "transport"
 #: Example URLs of a user's own servers, by the program of a study's service or, if it has none, by the service's kind.
 URLS = {
@@ -30,7 +30,7 @@ PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/s
 
 
 def target_words(study: Study) -> list[str]:
-    """Return options for a run on the user's own servers. Not every study accepts them; `line` finds out."""
+    """Return options for a run on the user's own servers. `line` checks whether the study accepts them."""
     words = ["--target", _url(study)]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]

@@ -1,4 +1,4 @@
-"""The page about two kinds of processor: the headline effects of every study, measured on each of them.
+"""The page about two kinds of processor: the headline effects of every study, measured on both kinds.
 
 When a study is measured again on another processor, `reports.measure` keeps its former run as well. This page compares
 the two runs.
@@ -36,7 +36,7 @@ NONE_KEPT = "There are no runs on two processors yet.\n"
 
 @dataclass(frozen=True)
 class Compared:
-    """A study's run on the first processor and on the second, and the headline effects that both have."""
+    """A study's runs on the first and on the second processor, and the headline effects that both runs have."""
 
     first: Result
     second: Result
@@ -54,7 +54,10 @@ def page(first: Mapping[str, Result], second: Mapping[str, Result]) -> str:
 
 
 def line(first: Result | None, second: Result) -> str:
-    """Return the sentence of a study's page that links to the study's section; '' if this page has no such section."""
+    """Return the sentence with which a study's page links to the study's section of the page about processors.
+
+    Return '' if the page about processors has no section about the study.
+    """
     pair = _compared(first, second) if first is not None else None
     if pair is None:
         return ""
@@ -80,7 +83,7 @@ def _compared(first: Result, second: Result) -> Compared | None:
 
 
 def agrees(change: Change) -> bool | None:
-    """Return whether the ratios agree; None if they cannot be compared, because an interval reaches 0."""
+    """Return whether an effect's ratios on both processors agree; None if an interval reaches 0 and forbids this."""
     return None if change.change is None else change.change.low <= 1 <= change.change.high
 
 
@@ -120,7 +123,7 @@ def _summary(pairs: list[Compared]) -> str:
 
 
 def _factors(pair: Compared, change: Change) -> tuple[float | None, float | None]:
-    """Return by which factor the second processor changes the time without the protection, and the time that it adds.
+    """Return by which factors the second processor changes the time without the protection, and the added time.
 
     For a rate, the times are those of an operation: 1 / rate. The second factor is None if the added time is unclear on
     either processor, because the interval of the difference includes 0.

@@ -294,15 +294,15 @@ def _cpu(index: Index, workload: str, effects: Sequence[Effect], arm: Arm) -> It
     before, after = by_arm.get(arm.control_arm or ""), by_arm.get(arm.name)
     if before is None or after is None:
         return
-    # Seconds for 1,000 operations are milliseconds for one.
+    # Seconds for 1,000 operations are milliseconds for one operation.
     changed = [
         f"{role} {_ms(before.seconds_per_1000.get(role, 0.0))} → {_ms(after.seconds_per_1000.get(role, 0.0))}"
         for role in after.seconds_per_1000
     ]
     yield f"CPU time of an operation: {fmt.listed(changed)}"
     added = sum(after.seconds_per_1000.values()) - sum(before.seconds_per_1000.values())
-    # Several metrics may be parts of the same operation, but the CPU time is that of the whole operation. So compare it
-    # with the longest of them.
+    # Compare the CPU time with the longest time: the CPU time is of the whole operation, but other times may be only of
+    # a part of it.
     times = [each for each in effects if each.unit == "ms"]
     longest = max(times, key=lambda each: each.difference.value, default=None)
     if longest is not None and 0 < added <= longest.difference.value:

@@ -77,7 +77,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run `costof` and wait until it ends, even after Ctrl-C: `costof` receives it too, and then writes its results."""
+    """Run `costof` and wait until it ends, even after Ctrl-C, because `costof` then still writes its results."""
     with subprocess.Popen([Path(sys.executable).with_name("costof"), *arguments]) as process:
         while process.poll() is None:
             try:

@@ -40,7 +40,7 @@ IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches text that a page quotes from a run, including the marks around it. After the mark `run` there is a command
-#: with its output, and after `answer` the answer to the run's question. A name in the mark is that of a kept run.
+#: with its output, and after `answer` the answer to the run's question. The mark also has the name of the run.
 QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

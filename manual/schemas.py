@@ -60,6 +60,6 @@ def _type(schema: Schema) -> str:
 
 
 def _code(value: object) -> str:
-    """Return a default value as JSON, or 'its own defaults' for a model with a table, because its JSON is long."""
+    """Return a default value as JSON, or 'its own defaults' for a model with a table, whose JSON is long."""
     text = json.dumps(value, ensure_ascii=False)
     return f"`{text}`".replace("|", "\\|") if len(text) <= 40 else "its own defaults"

@@ -42,7 +42,7 @@ USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
 #: Slices of the warm-up take this many times as long, so that tests fail if an analysis includes the warm-up.
 COLD = 3.0
-#: The first words of names, such as `cpu.server`, of metrics that the measuring client does not count.
+#: The measuring client does not count metrics whose names begin with these words, such as `cpu.server`.
 FIGURES = ("bytes", "cpu", "server")
 #: The times of the operations in a slice are log-normal. SPREAD is the standard deviation of their logarithms. To save
 #: time, only STEPS different times occur.
@@ -61,7 +61,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
+    """What client and servers report about one slice (a measured window of one workload on one arm).
 
     `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`. The client is the process that measures.
     """
@@ -151,7 +151,7 @@ class Truth:
         return {}
 
     def facts_at_end(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the evidence about an arm that the service collects after the last round, in the same form."""
+        """Return the evidence about an arm that the service collects after the last round, such as a TLS version."""
         return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:

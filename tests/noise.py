@@ -19,8 +19,8 @@ class Noise:
     - `drift`: a factor that all arms share and that changes from round to round, as a random walk;
     - `luck`: a factor that an arm keeps until the servers are restarted.
 
-    `correlation` is the correlation between the `slice` factors of an arm's successive slices. In addition, the share
-    `stalls` of the slices (such as 0.1) takes `stalled` times as long.
+    `correlation` is the correlation between the `slice` factors of an arm's successive slices. In addition, a share
+    `stalls` of the slices (such as 0.1) is slower by the factor `stalled`.
     """
 
     slice: float = 0.01

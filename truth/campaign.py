@@ -38,7 +38,7 @@ SOURCES = ("costof", "engine", "truth")
 
 
 def check_commit(rows: Rows) -> None:
-    """Raise `ClickException` if the sources have uncommitted changes, or differ from those of the measured trials."""
+    """Raise `ClickException` if the sources have uncommitted changes, or are not the sources of the measured trials."""
     commit = _commit()
     if commit.endswith("+"):
         raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")

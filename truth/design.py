@@ -80,8 +80,8 @@ MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values())
 #: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
 #: trial.
 PARTS = 2
-#: The cost of trials that check percentiles. It makes a tenth of the queries slower by several ms. Such a delay is far
-#: longer than the time that the client takes to wake up, which could blur the percentiles.
+#: The cost of trials that check percentiles. It makes a tenth of the queries slower by several ms. This delay is far
+#: longer than the client's time to wake up, so that the time to wake up does not blur the percentiles.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")

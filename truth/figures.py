@@ -11,13 +11,15 @@ from costof.statistics.estimate import Verdict
 from truth.design import EARLIER
 from truth.rows import EffectRow, PeerRow, Row, TailRow
 
-#: Goals, in this order: the share of intervals that contain the truth; the maximum share of false verdicts; the minimum
-#: share of runs that notice a cost; the maximum time to a verdict, relative to that of the earlier version (commit
-#: `EARLIER`); the maximum relative error of a percentile.
+#: The minimum and the maximum share of intervals that should contain the truth.
 COVERAGE = (0.93, 0.97)
+#: The maximum share of false verdicts.
 MOST_FALSE = 0.05
+#: The minimum share of runs that should notice a cost.
 LEAST_FOUND = 0.9
+#: The maximum time to a verdict, relative to the time that the earlier version (commit `EARLIER`) needs.
 MOST_OF_EARLIER = 0.5
+#: The maximum relative error of a percentile.
 TAIL_TOLERANCE = 0.02
 PLACES = {False: "alone", True: "with a CPU-burning neighbour"}
 PAYERS = {

@@ -37,7 +37,7 @@ class TruthLab(ServerLab):
     def added_ms(self, arm: PlannedArm, earlier: Paid | None = None) -> float:
         """Return the mean delay in ms that only this arm's requests get, without the delays that all arms have.
 
-        It is the mean over all requests so far, or over those since `earlier`.
+        The mean is over all requests so far or, if `earlier` is given, over the requests since then.
         """
         paid = self.paid(arm)
         paid = paid.since(earlier) if earlier is not None else paid

@@ -47,7 +47,7 @@ FOLDER = ROOT / "runs" / "truth-many-hosts"
 STUDY = Path(__file__).with_name("many-hosts.toml")
 TRIALS = 30
 SERVER_MS = 20.0
-#: The number of hosts with one CPU, and the name of the single host, which has as many CPUs as they have together.
+#: The number of hosts with one CPU, and the name of the single host, which has as many CPUs as all of them.
 LOADS, WHOLE = 3, "whole"
 #: The compared figures, and the goal for each: the 95 % interval of its relative difference must contain 0 and be
 #: narrower than this.

@@ -101,6 +101,6 @@ def _truth(cost: Cost) -> str:
 
 
 def _halves(runs: int) -> str:
-    """Return the 95 % interval of a share of 95 % that this many runs measure, such as '92.6% to 96.8%'."""
+    """Return the 95 % interval for a share of 95 % in this many runs, such as '92.6% to 96.8%'."""
     low, high = Proportion(round(0.95 * runs), runs).interval
     return f"{low:.1%} to {high:.1%}"

@@ -30,8 +30,8 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 def current(done: Judged) -> dict[str, float | None]:
     """Return, for each arm, the seconds from the start of the run until the current analysis has the verdict 'costs'.
 
-    The time ends with the first round from which the verdict stays 'costs'. It is None if the last verdict is another
-    one.
+    The time ends with the first round from which the verdict stays 'costs'. It is None if the last verdict is not
+    'costs'.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))

@@ -1,4 +1,4 @@
-"""Comparison of the engine's percentiles with those from a packet capture of the same queries (kernel timestamps)."""
+"""Comparison of the engine's percentiles with percentiles from a packet capture of the queries (kernel timestamps)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def pair(trial: Trial, about: Row) -> PairRow:
 
 
 def command(trial: Trial, about: Row) -> PairRow:
-    """Compare two commands, one of which the relay delays, by `costof` and then by the other tool (`BENCHMARKER`)."""
+    """Compare two commands by `costof`, and then by the other tool (`BENCHMARKER`). The relay delays one command."""
     plan = plan_trial(trial, PAIR_SECONDS)
     control, arm = plan.controls[0], plan.protected[0]
     with TruthLab(plan, SERVERS[trial.service], FREE) as lab:

@@ -47,8 +47,7 @@ class _Trip:
         self.lines.append(f"{subject}: {', '.join(map(shown, values))}")
 
     def _columns(self) -> None:
-        # `_ask` would prepare the statement. Not every server can prepare SHOW COLUMNS, which applications send as
-        # text.
+        # Send SHOW COLUMNS as text, as applications do. `_ask` would prepare it, which not every server can do.
         with self._connection.cursor() as cursor:
             cursor.execute("SHOW COLUMNS FROM cities")
             self._tell("columns", *(row[0] for row in cursor.fetchall()))

@@ -106,8 +106,9 @@ def _artifact(name: str, what: str) -> Path:
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
     """Run a client, and return its output lines, by the name of the trip.
 
-    A trip is one execution of the statements of `facts`. Its fields are its name, then others such as a URL and a
-    password. The client reads the fields from standard input, because other users can read the arguments of a process.
+    A trip is one execution of the statements of `facts`. Its first field is its name. Further fields are, for example,
+    a URL and a password. The client reads the fields from standard input, because other users can read the arguments of
+    a process.
     """
     lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(

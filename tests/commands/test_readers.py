@@ -56,7 +56,7 @@ WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE
 def reader_of(output: str) -> str:
     """Return the name of the reader for a file in `outputs/`, such as 'wrk' for 'wrk2.txt'.
 
-    The file's name begins with this name, which is the longest possible one.
+    The file's name begins with the reader's name. If several names match, the longest one is right.
     """
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 
@@ -112,7 +112,7 @@ def test_unrelated_lines_and_windows_line_endings_do_not_change_the_figures(outp
 def test_only_the_last_complete_report_in_an_output_is_read(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
-    # Without a header, the report of an older redis-benchmark is not recognised as a new one after another report.
+    # The report of an older redis-benchmark has no header, so after another report it is not recognised as a new one.
     last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
@@ -190,8 +190,8 @@ AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
 #: Each case has a real output, replacements in its text, and the expected numbers of tried and failed operations. The
 #: replacements make at least half of the operations fail.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
-    # Without ab's option -l, a response of different length is a failure. ab counts an aborted response under both
-    # Receive and Length.
+    # Without ab's option -l, a response that is longer or shorter than the first is a failure. ab counts an aborted
+    # response under both Receive and Length.
     ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),
     ("ab.txt", {"requests:        0": f"requests:        2000\n{AB.format(1000)}"}, (2000, 1000)),
     ("ab.txt", {"Total trans": "Non-2xx responses:      2000\nTotal trans"}, (2000, 2000)),
@@ -210,7 +210,8 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # If a client of pgbench stops at an error, its remaining transactions count as failed. Skipped ones do not count.
+    # If a client of pgbench stops at an error, its remaining transactions count as failed. Transactions that pgbench
+    # skips do not count.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),

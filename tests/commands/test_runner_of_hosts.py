@@ -87,7 +87,7 @@ def test_measurement_starts_at_its_scheduled_time_and_returns_no_secret(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of-a-file\n")
-    # Variables whose names suggest passwords have secret values. The name PWD does not.
+    # costof hides the values of variables whose names suggest passwords. PWD, the working directory, is no such name.
     for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
         monkeypatch.setenv(name, value)
     command = f'echo "rate: 300 p99: 7 $PASSWORD $OF_FILE of-mysql of-some {tmp_path}"'

@@ -1,6 +1,6 @@
 """Whole runs of load generators whose output reports failures or lacks a figure.
 
-The report of such a run states no cost. It leaves limits (such as a latency at most 50 % higher) undecided.
+The report of such a run states no cost, and leaves limits (such as a latency at most 50 % higher) undecided.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def as_it_is(name: str, text: str) -> str:
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
     """Run a study with the arms `before` and `after`, whose commands print prepared outputs.
 
-    The study has a workload and a limit for each reader in `RUN`. The arms' functions change the outputs.
+    The study has a workload and a limit for each reader in `RUN`. The functions `before` and `after` change the output
+    of their arm.
     """
     limits, workloads = [], []
     for name in RUN:

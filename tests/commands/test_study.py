@@ -220,7 +220,7 @@ def test_study_file_written_by_costof_new_is_valid(program: str, tmp_path: Path)
 
 
 def test_template_of_a_study_file_defines_its_arms_in_at_most_ten_lines() -> None:
-    """Blank lines and comments are not counted."""
+    """The test does not count blank lines and comments."""
     for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
         text = (resources.files(templates) / f"{program}.toml").read_text()
         arms = text[text.index("[factors") :]

@@ -1,4 +1,4 @@
-"""Mutual TLS and certificate chains: each server of an arm with client certificates refuses clients without one."""
+"""Mutual TLS and certificate chains: servers that require client certificates refuse clients without one."""
 
 from __future__ import annotations
 

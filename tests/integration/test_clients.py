@@ -1,4 +1,4 @@
-"""Tests that every load generator that measures labs must pass.
+"""Tests for every load generator that can measure a lab.
 
 The load generator's rates are like those of costof's own engine. Evidence from the client and from the server confirms
 the settings that were measured.

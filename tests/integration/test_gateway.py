@@ -138,7 +138,7 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
     shop.server.ask(f"SET GLOBAL sql_mode = '{mode}'")
     try:
         with shop.connect() as connection, connection.cursor() as cursor:
-            # Until the first OK, PyMySQL quotes values by the server's SQL mode in the greeting, not by the session's.
+            # Get an OK first: until then, PyMySQL quotes values by the SQL mode in the greeting, not by the session's.
             cursor.execute("SET autocommit = 1")
             for text in texts:
                 cursor.execute("SELECT HEX(%s), %s + 0", (text, -7))

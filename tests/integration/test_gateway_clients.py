@@ -36,7 +36,7 @@ SHOP, CATALOGUE = "shop", "catalogue"
 
 @dataclass(frozen=True)
 class Login:
-    """The log-in of a client at an address of the gateway. If `sealed`, protected columns are encrypted there."""
+    """The log-in of a client at an address of the gateway. If `sealed`, clients there get encrypted values."""
 
     address: str
     password: str = field(repr=False)

@@ -169,7 +169,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
-            # `hostile_settings` has set the sql_mode ORACLE on the server. Of that, only NO_AUTO_CREATE_USER is left.
+            # `hostile_settings` has set the sql_mode ORACLE on the server. Only its NO_AUTO_CREATE_USER may remain.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
             # Without ANSI_QUOTES the double-quoted text is a string, not a column name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]

@@ -60,7 +60,7 @@ def network() -> Iterator[Network]:
 
 @pytest.mark.parametrize(("requested", "next_requested"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
 def test_link_has_the_requested_round_trip_time(network: Network, requested: float, next_requested: float) -> None:
-    """The round trip must be at least as long as requested, and shorter than that of the next slower link.
+    """The round trip must be at least as long as requested, and shorter than on the next slower link.
 
     The upper bound is so wide because a busy machine may delay packets. `make bench` tests the delay exactly on a quiet
     machine.

@@ -181,7 +181,7 @@ def called(server: RunningServer) -> dict[str, int]:
 def test_redis_server_and_client_count_the_same_commands(
     server: RunningServer, workload: str, commands: dict[str, int], tls: bool
 ) -> None:
-    """Both also count the same connections, TLS connections, and sent bytes (without TLS's overhead)."""
+    """Server and client also count the same connections, TLS connections, and sent bytes (without TLS's overhead)."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
     try:

@@ -1,6 +1,6 @@
 """The lab of the chained-replication study on real MongoDB members: sync trees, CPU shares, and failing members.
 
-The sync tree says which member replicates from which other member. The arms of the study differ in its shape.
+The sync tree says which member replicates from which other member. The study's arms differ in the tree's shape.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Write records over the administrator's connection. Return an engine's answer to such a slice."""
+    """Write records over the administrator's connection. Return the answer that the engine would give about them."""
     collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))

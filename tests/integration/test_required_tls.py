@@ -60,7 +60,7 @@ def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
 
 
 def begins(sent: bytes, expected: bytes) -> bool:
-    """Return whether the sent bytes begin like the expected bytes, of which they may be fewer."""
+    """Return whether the sent bytes start with the expected bytes. If fewer bytes were sent, compare only these."""
     return expected.startswith(sent[: len(expected)])
 
 

@@ -1,4 +1,4 @@
-"""The round trips and bytes that the engine counts are those of a packet capture of the same connection."""
+"""The engine counts the same round trips and bytes as a packet capture of the same connection."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def far(request: pytest.FixtureRequest) -> Iterator[Far]:
 def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -> None:
     """Measure every arm until `the_capture_agrees` returns True for it.
 
-    On a busy machine a capture may differ: packets are retransmitted, or those of earlier connections arrive late.
+    On a busy machine a capture may differ: packets are retransmitted, or packets of earlier connections arrive late.
     """
     for arm in far.plan.arms:
         if not arm.replicate:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
 
 
-# One round has 16 slices, since there are four arms: plain, its identical copy, TLS and a tunnel. The first round is a
+# A round has 16 slices: four workloads on four arms (plain, its identical copy, TLS and a tunnel). The first round is a
 # warm-up.
 MYSQL_ROUND = 16
 #: The number of rounds of a run that must not end by itself.

@@ -51,13 +51,16 @@ COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Equal lines run once.
 RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 PARSED = {line.words: line for line in COSTOF_LINES if NEEDS.keys() & set(line.words)}.values()
-#: The folder in which the lines are run has runs of these studies. A run of the first study replaces `runs/…` in a
+#: The studies whose runs are in the folder in which the lines are run. A run of the first study replaces `runs/…` in a
 #: command line. Lines that print a history need the runs of the second study.
 RUNS = ("mongodb-tls", "redis-tls")
 
 
 def arguments_of(line: Line) -> list[str]:
-    """Return a line's arguments for a test: a real run for `runs/…`, `run --dry-run`, a short `versus`."""
+    """Return a line's arguments for a test.
+
+    A run in the folder replaces `runs/…`. The command `run` gets --dry-run, and `versus` measures only briefly.
+    """
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
     match words:
         case ["run", *_] if "--dry-run" not in words:

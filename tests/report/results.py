@@ -115,7 +115,7 @@ def two_keys() -> Result:
 
 
 def transport(*, every: bool = False, **changes: Any) -> Result:
-    """Return a result at three distances, with two or (if `every` is true) all protected arms at each."""
+    """Return a result at three distances. Each distance has two protected arms or, if `every` is true, all of them."""
     settings = [f"transport=plain,{','.join(EVERY_TRANSPORT)}"] if every else []
     return result_of(TRANSPORT, "default", *settings, rounds=12).model_copy(update=changes)
 
@@ -129,9 +129,9 @@ def with_sections(result: Result, **changes: Any) -> Result:
 
 
 def answer_texts(result: Result, kind: str) -> list[str]:
-    """Write the first sentences of a report again, and return those of this kind, such as 'explanation'.
+    """Write the first sentences of a report again, and return the sentences of this kind, such as 'explanation'.
 
-    Tests change a result first, to see how these sentences change.
+    Tests change a result first, to see how the sentences change.
     """
     core = Core.model_construct(**{name: getattr(result, name) for name in Core.model_fields})
     return sentence_texts(build_result(core, result.sections).answer, kind)

@@ -124,7 +124,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calculator_of_a_run_at_a_load_begins_with_the_key_figures_of_the_report(
     chromium: Browser, path_at_load: Path
 ) -> None:
-    """Regression: the figures were those at the measured distance, and the servers' cores included the client's."""
+    """Regression: the figures were for the measured distance, and the servers' cores included the client's."""
     result = target_at_load()
     with opened(chromium, path_at_load) as page:
         default = default_load(Index(result), result.sections.cost_model)

@@ -83,7 +83,7 @@ def test_report_summary_of_many_protections_names_only_the_most_expensive_and_th
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     """Return a result in which all effects on these metrics have the fields in `change`.
 
-    The result has no cost model, with whose predictions the answer would begin.
+    The result has no cost model, because the answer would otherwise begin with the model's predictions.
     """
     result = with_sections(transport(), cost_model=None)
 

@@ -120,7 +120,7 @@ def test_verdict_on_the_additional_cores_of_a_server_equals_the_verdict_on_its_c
 
 @cache
 def over_loads(most: float, truth: type[Saturated | Growing] = Saturated) -> Result:
-    """Return the result of a run at 30, 100 and 300 operations a second, of which TLS carries at most `most`."""
+    """Return the result of a run at 30, 100 and 300 operations a second. TLS carries at most `most`."""
     load = RequestedLoad("30/s,100/s,300/s", pool="50")
     plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=load)
     return fake_result(plan, truth(most), f"{STARTED[:10]}-postgres-tls-loads", noise=NOISE)

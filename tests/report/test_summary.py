@@ -249,7 +249,7 @@ def test_study_marks_each_mitigation_that_leaves_traffic_between_hosts_unencrypt
         return
     declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
     for level in loaded.factors[main].levels:
-        # A study need not declare levels without encryption at the clients, which the report detects itself.
+        # The report itself detects levels without encryption at the clients. A study must declare other open legs.
         if level != loaded.control[main] and has_open_leg(study, {main: level}):
             settings = loaded.arm_settings({main: level})
             assert level in declared or (not settings.speaks_tls and "sidecars" not in settings.lab), level

@@ -29,7 +29,7 @@ PORT, CLIENTS_PORT = 6379, 10001
 OBJECT_STORE_BYTES = 78_643_200
 STARTING_CORES = 2.0
 FAR_MS = 100.0
-#: The folder for temporary files, of which each node has its own.
+#: The folder for temporary files. Each node has its own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
 # Ray's default timeouts (30 s to start a raylet, 50 s for health checks) are too short on a busy machine. With

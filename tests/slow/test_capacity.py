@@ -95,7 +95,7 @@ def test_measured_capacity_of_each_server_equals_its_computed_capacity(server: A
 
 
 def test_report_has_costs_at_each_listed_load_that_both_variants_can_serve(server: Access, tmp_path: Path) -> None:
-    # The queue with TLS serves 400 a second, and the one without 500.
+    # The queue with TLS serves 400 requests a second, and the queue without TLS 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
     highest = "at 300 requests a second, the highest load that every variant carries"
     result = next(each for each in runs if highest in each.summary.verdict)

@@ -88,7 +88,7 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """Return the file of a study whose slices last 2 s, of which a host that starts late misses only a small part."""
+    """Return the file of a study whose slices last 2 s, so a host that starts late misses only a small part."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
@@ -281,7 +281,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: RunningSe
     words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
-        # Search only command lines: by the study, the measured command has the secret in its environment.
+        # Search only command lines, because the study puts the secret into the environment of the measured command.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
     # Three rounds are too few for an answer.
@@ -294,7 +294,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: RunningSe
         assert [part.host for part in record.hosts] == LOADS
         assert record.answer.figures["rate"] == fsum(part.figures["rate"] for part in record.hosts)
         assert record.answer.operations == sum(part.operations for part in record.hosts)
-        # Each of the three hosts gets a third of the 300 a second as `{rate}`.
+        # The load is 300 a second. For each of the three hosts, `{rate}` is a third of it.
         assert "requested: 100" in record.answer.evidence["output"]
     gets = sum(part.figures["gets"] * part.operations for record in outcome.slices for part in record.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])

@@ -83,7 +83,7 @@ def test_tunnel_leads_to_the_server_with_the_mariadb_version_that_its_arm_measur
 
 
 def test_run_of_two_versions_without_tls_answers_what_the_upgrade_costs(tmp_path: Path) -> None:
-    """Its arms are all controls, each on another version, so that the upgrade is the only comparison."""
+    """All arms of the run are controls, each on another version, so that the upgrade is the only comparison."""
     fetched("postgres@15", "postgres@18")
     settings = ("--set", "server_version=15,18", "--set", "transport=plain", "--set", "records=100")
     done = costof("run", "postgres-tls", "--profile", "quick", *settings, "--rounds", "5", "--json", cwd=tmp_path)

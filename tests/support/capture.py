@@ -99,7 +99,10 @@ def round_trips(segments: list[Segment], received: int) -> int:
 
 
 def response_times(segments: list[Segment]) -> list[int]:
-    """Return the ns from each request's first packet to its answer's last packet. Clients must wait for answers."""
+    """Return the ns from each request's first packet to its answer's last packet.
+
+    A client must wait for an answer before its next request.
+    """
     requested: dict[int, int] = {}
     answered: dict[int, int] = {}
     delays = []

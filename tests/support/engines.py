@@ -89,7 +89,10 @@ def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer])
 
 
 class Engines:
-    """A context manager that runs an engine on each client host of a service. `ready` has the answer for each arm."""
+    """A context manager that runs an engine on each client host of a service.
+
+    `ready` has, for each arm, the engine's answer to the plan.
+    """
 
     def __init__(
         self, plan: Plan, service: Service, workloads: tuple[Workload, ...] = WORKLOADS, threads: int = 1

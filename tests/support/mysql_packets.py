@@ -22,8 +22,8 @@ Row = tuple[bytes | None, ...]
 class Column:
     """The definition of a column in a result set.
 
-    `names` are the names of database, table and column on the server. `tail` has the bytes after the definition. There
-    a gateway adds an envelope, which says how the column is encrypted.
+    `names` are the names of database, table and column on the server. `tail` has the bytes after the definition. A
+    gateway adds an envelope to the tail, which says how the column is encrypted.
     """
 
     name: bytes

@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# Forbid further user namespaces: enter a namespace, set its limit to 0, and drop the capability needed for that.
+# Forbid further user namespaces: enter a namespace, set its limit to 0, and drop the capability to change the limit.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
@@ -58,8 +58,8 @@ FORBID = [
 def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[str]:
     """Return the words to put before a command, so that it runs as an ordinary user with the same pid.
 
-    If `forbidden`, the user cannot create user namespaces. `tun_mode` is the mode of /dev/net/tun; the default is that
-    of udev.
+    If `forbidden`, the user cannot create user namespaces. `tun_mode` is the mode of /dev/net/tun, by default the
+    mode that udev sets.
     """
     limited = FORBID if forbidden else []
     if not is_root():

@@ -41,7 +41,7 @@ class RunningServer(PostgresServer):
         return {name for (name,) in [*databases, *self.ask("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")]}
 
     def settings(self) -> set[tuple[str, str]]:
-        """Return all settings of the server, its databases and its roles, except those of this session alone."""
+        """Return all settings of the server, its databases and its roles, except settings of this session alone."""
         own = self.ask("SELECT name, setting FROM pg_settings WHERE source NOT IN ('client', 'session')")
         return {*own, *self.ask("SELECT 'of a role or database', setconfig::text FROM pg_db_role_setting")}
 

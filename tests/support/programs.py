@@ -110,7 +110,7 @@ ED25519_PLUGIN = "auth_ed25519.so"
 
 
 def make_ed25519_user(server: MariadbServer) -> bool:
-    """Create a user who logs in with ed25519. Return False if the server (unlike `running_mariadb`'s) has no plugin."""
+    """Create a user who logs in with ed25519. Return False if the server has no plugin for ed25519."""
     try:
         server.ask("INSTALL SONAME 'auth_ed25519'")
     except CostofError:
@@ -123,8 +123,9 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
-    """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    share an `authority`, because a lab's folder has the files of one authority only.
+    """Start a MariaDB with a certificate for each of these kinds of keys. The server uses the first certificate.
+
+    Several servers in a lab share an `authority`, because a lab's folder has the files of one authority only.
     """
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
@@ -136,7 +137,7 @@ def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) ->
         yield server
 
 
-# An account on a costof user's server: it may create databases of runs, and cannot read others.
+# An account on a costof user's server: it may create databases of runs, but not read other databases.
 ADMIN = "somebody"
 
 

@@ -20,7 +20,7 @@ def main(rate: float, service_seconds: float, seconds: float) -> None:
         times.append(free - now)
         now += chance.expovariate(rate)
     times.sort()
-    # In an overloaded queue the last request ends after the slice, and the rate is lower.
+    # In an overloaded queue the last request ends after the slice, so compute the rate from this longer time.
     print(f"rate {len(times) / max(seconds, free):.3f}")
     for percentile in (50, 95, 99):
         print(f"p{percentile} {times[int(len(times) * percentile / 100)] * 1000:.4f}")

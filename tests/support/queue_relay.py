@@ -63,7 +63,7 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # The server speaks first, so nothing arrives from the client before its connection exists.
+        # The server speaks first, so a client sends nothing before the relay's connection to it exists.
         self._connecting = asyncio.ensure_future(self._connect())
 
     async def _connect(self) -> None:
@@ -91,7 +91,7 @@ class Client(asyncio.Protocol):
 
 
 def hurry() -> None:
-    """Give the relay real-time priority, if permitted. Without it the relay may wait for a core, and turns end late."""
+    """Give the relay real-time priority, if permitted. Without priority it may wait for a core, and turns end late."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 

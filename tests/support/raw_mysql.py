@@ -43,7 +43,7 @@ CONNECT_WITH_DB, SSL, MORE_RESULTS, CONNECT_ATTRIBUTES = 0x8, 0x800, 0x8, 0x10_0
 USUAL = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000
 NO_SCHEMA, COMPRESS, LOCAL_FILES, MULTI_STATEMENTS, SESSION_TRACK = 0x10, 0x20, 0x80, 0x1_0000, 0x80_0000
 DEPRECATE_EOF, OPTIONAL_METADATA, QUERY_ATTRIBUTES = 0x100_0000, 0x200_0000, 0x800_0000
-#: All capabilities except TLS and those that announce additional fields in the login: schema, length of the
+#: All capabilities except TLS and the three that announce additional fields in the login: schema, length of the
 #: authentication data, and attributes.
 EVERYTHING = 0xFFFF_FFFF & ~(CONNECT_WITH_DB | SSL | CONNECT_ATTRIBUTES | 0x20_0000)
 

@@ -36,7 +36,7 @@ class RunningServer(RedisServer):
         return set(self.ask("KEYS", "*"))
 
     def places(self) -> set[str]:
-        """Return the names of all runs that have keys on the server or are listed in `RUNS`."""
+        """Return the names of all runs that have keys on the server or are listed in the hash `RUNS`."""
         names = {key.split(":")[1] for key in self.all_keys() - {RUNS} if key.startswith("costof:")}
         return names | {field.partition(":")[0] for field in self.ask("HKEYS", RUNS)}
 

@@ -296,7 +296,7 @@ class Mongodb(UsersServer):
 
 class Redis(UsersServer):
     study, scheme = "redis-tls", "rediss"
-    #: The number of records, for whose deletion costof needs several commands.
+    #: So many records that costof needs several commands to delete them.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
     privileges = ("GET", "HDEL")

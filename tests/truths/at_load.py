@@ -18,7 +18,10 @@ CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """A simulated run: the share `arriving` of the load arrives, of which protected arms serve the share `served`."""
+    """A simulated run at a load.
+
+    `arriving` is the share of the load that arrives. Protected arms serve only the share `served` of what arrives.
+    """
 
     def __init__(self, served: float = 1.0, arriving: float = 1.0) -> None:
         super().__init__()
@@ -116,7 +119,7 @@ class Stalled(AtLoad):
 def _per_second(load: Load | None, operation_ms: float) -> float:
     """Return the load's fixed rate a second or, without one, the rate of pooled connections with a think time.
 
-    These connections wait for the think time after each operation, which takes `operation_ms`.
+    An operation takes `operation_ms`. Pooled connections wait for the think time after each operation.
     """
     assert isinstance(load, Arrivals | Pool)
     if load.per_second:

@@ -10,7 +10,7 @@ from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
 FLUSH_MS = 0.62
-#: The deviation of a flush in ms at each measurement of the disk; positive if it was slower.
+#: For each measurement of the disk: by how many ms a flush takes longer than `FLUSH_MS`.
 DRIFTS_MS = (-0.01, 0.005, -0.004, 0.003, 0.006)
 #: Processing time in ms of a commit with one client, and the addition for each further client.
 ALONE_MS, SHARED_MS = 0.084, 0.031

@@ -1,7 +1,7 @@
 """Simulated runs of `http-firewall`, in which only the CPU time of the firewall's rules differs.
 
-nginx has one thread, in which the rules take CPU time for each request and each byte of its body. They take more at
-paranoia level 2, and less with exclusions.
+nginx has one thread, in which the rules take CPU time for each request and each byte of its body. The rules take
+more at paranoia level 2, and less with exclusions.
 """
 
 from __future__ import annotations

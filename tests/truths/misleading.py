@@ -33,7 +33,7 @@ class Failing(Truth):
 
 
 class Stalling(Truth):
-    """A simulated run in which the queries of every tenth slice (measured window) with TLS take `times` as long."""
+    """A simulated run: in every tenth slice (measured window) with TLS, queries are slower by the factor `times`."""
 
     def __init__(self, times: float) -> None:
         super().__init__()

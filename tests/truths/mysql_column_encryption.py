@@ -32,7 +32,7 @@ BYTES, ADDED_BYTES = 9_000.0, 4_000.0
 
 @dataclass(frozen=True)
 class TrueCost:
-    """The true CPU time of each role in ms, and the bytes, of a transaction."""
+    """A transaction's true CPU time in ms by role, its bytes, and the share of the columns that are encrypted."""
 
     cpu_ms: dict[str, float]
     bytes: float

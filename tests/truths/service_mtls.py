@@ -11,7 +11,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Time in ms of a request and of a connection to the server itself.
+#: Time in ms of a request and of a TCP handshake without a proxy.
 REQUEST_MS, TCP_MS = 0.03, 0.03
 #: Time in ms that a request spends in a proxy for HTTP, in a proxy for raw TCP, and for TLS between two proxies.
 PROXY_MS, RAW_PROXY_MS, TLS_MS = 0.11, 0.04, 0.012

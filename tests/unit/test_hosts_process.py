@@ -11,8 +11,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import HostsSettings, Plan
 from costof.messages.process import HostLostError, HostsProcess
 
-#: A program that replaces the process. Like Ray's process, it may die of a signal: when it receives the request `DIES`,
-#: or at its end for "end".
+#: A program that replaces the process. Like Ray's process, it may die of a signal: at the request that `DIES` names or,
+#: if `DIES` is "end", after the last request.
 STAND_IN = """
 import json, os, signal, sys
 def die(): os.kill(os.getpid(), signal.SIGSEGV)

@@ -150,7 +150,7 @@ def rows_of_map(title: str, name: str) -> dict[str, str]:
 
 
 def summary(docstring: str) -> str:
-    """Return the first line of a docstring without its full stop. It must be a complete sentence."""
+    """Return the first line of a docstring, which must be a complete sentence, without its full stop."""
     first, _, rest = docstring.partition("\n")
     assert first.endswith("."), f"no summary in the first line: {first!r}"
     assert not rest.partition("\n")[0], f"the summary is longer than its line: {first!r}"

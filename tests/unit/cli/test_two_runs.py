@@ -381,7 +381,7 @@ def test_costof_history_marks_no_lasting_change_for_an_outlier_or_noise(run: Cor
 def test_costof_history_rarely_marks_a_lasting_change_in_constant_costs(run: Core) -> None:
     """The penalty for a step is such that 4 % of series without a change have a step by chance.
 
-    Of 60 series, 2.4 are expected to have one. More than 8 have a probability of 0.001.
+    Of 60 series, 2.4 are expected to have a step. The probability of more than 8 such series is 0.001.
     """
     chance = np.random.default_rng(3)
     found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]

@@ -44,7 +44,7 @@ def jar_of(files: dict[str, bytes]) -> bytes:
 
 @pytest.fixture
 def jar() -> bytes:
-    """A JAR with a compressed tar archive of one program, like those of PostgreSQL."""
+    """A JAR with a compressed tar archive of one program, like the JARs of PostgreSQL releases."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         info = tarfile.TarInfo("bin/tool")

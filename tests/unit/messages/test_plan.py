@@ -115,7 +115,7 @@ def test_malformed_encrypted_plan_is_rejected_without_quoting_it(content: object
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with an interpreter, without an engine next to it and without COSTOF_ENGINE."""
+    """Return a folder with an interpreter's path and without an engine, and unset COSTOF_ENGINE."""
     monkeypatch.delenv("COSTOF_ENGINE", raising=False)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "interpreter" / "python"))
     return tmp_path

@@ -152,7 +152,7 @@ def test_rate_of_a_measurement_is_operations_divided_by_time() -> None:
     rate = value_of(balanced(), "wire.requests_per_second", "balancer")
     assert near(rate.mean, truth_of("balancer").per_second)
     assert rate.operations == ROUNDS * http.OPERATIONS
-    # A higher percentile is that of slower requests, and a rate, the inverse of a time, falls.
+    # A higher percentile belongs to slower requests, and so to a lower rate.
     assert rate.percentiles["p50"] >= rate.percentiles["p99"] >= rate.percentiles["max"]
     burst = value_of(balanced(), "wire.burst", "balancer")
     assert near(burst.mean, truth_of("balancer").burst_ms)

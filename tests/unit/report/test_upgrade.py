@@ -96,7 +96,7 @@ def test_sentences_about_an_upgrade_come_first_and_name_both_versions_and_the_ar
 
 
 def test_summary_of_a_run_of_two_versions_is_about_the_upgrade_alone(result: Result) -> None:
-    """Not about the cost of TLS, its reason or its mitigations, which the whole report has."""
+    """Only the whole report has the cost of TLS, its reason and its mitigations."""
     summary = result.summary
     assert {figure.arm_label for figure in summary.figures} == {
         "an upgrade from PostgreSQL 15 to 18 (plain)",

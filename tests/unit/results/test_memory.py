@@ -31,7 +31,7 @@ def test_memory_of_a_connection_is_estimated_without_the_first_ten_connections()
     assert plain.added is None
     assert plain.bytes is not None
     assert plain.bytes.value == pytest.approx(4_000)
-    # Student's interval of ten values with a standard deviation of 180.
+    # 129 is the half-width of Student's interval for ten values with a standard deviation of 180.
     assert plain.bytes.high - plain.bytes.value == pytest.approx(129, rel=0.02)
     assert tls.bytes is not None
     assert tls.bytes.value == pytest.approx(21_000)

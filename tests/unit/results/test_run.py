@@ -467,7 +467,7 @@ def test_equal_failure_rates_are_reported_without_a_difference() -> None:
 
 
 def test_measurements_without_any_success_do_not_stop_the_analysis() -> None:
-    """Regression: such a slice raised an exception in the cost model."""
+    """Regression: a slice without a success raised an exception in the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
     assert "failed with TLS" in warnings(result)
     assert effect_of(result, QUERY, "tls").rounds < result.rounds

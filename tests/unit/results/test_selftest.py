@@ -26,7 +26,7 @@ class KnownDelays(Truth):
     """Simulated requests through a relay that delays them. The relay reports the delay, so the true cost is known.
 
     `uncounted` has additional delays in ms by arm, which the relay does not report. In one slice of the last arm the
-    relay delays requests by another `stall_ms`, and reports it.
+    relay delays requests by a further `stall_ms`, and reports this delay.
     """
 
     def __init__(self, uncounted: Mapping[str, float], stall_ms: float) -> None:

@@ -108,7 +108,7 @@ def test_every_protection_is_equally_often_measured_twice_in_a_row(workloads: in
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The identical copy of the control (the arm 'plain') has the same name as the control here.
+    # This test calls the identical copy of the control by the control's name, 'plain'.
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.owner == replicate else PLAN.arm(key.owner).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.owner != replicate)
@@ -359,7 +359,10 @@ def test_measurements_on_several_hosts_end_after_a_time_and_not_after_a_number_o
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """Each of three hosts runs the program of `once`, whose duration is fixed, once. It repeats that of `again`."""
+    """Each of three hosts runs the program of `once` once, because its duration is fixed.
+
+    A host repeats the program of `again`, whose duration is not fixed.
+    """
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))

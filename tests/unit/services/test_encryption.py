@@ -164,7 +164,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (GCM, 500, 499, 0, "the gateway encrypted 500 values, the driver decrypted 499"),
         (GCM, 500, 499, 1000, None),
         (GCM, 1600, 500, 1000, "the gateway encrypted 1,600 values, the driver decrypted 500"),
-        # Some encrypted values may never be read. That does not explain more decrypted than encrypted values.
+        # The driver may leave encrypted values unread, but cannot decrypt more values than the gateway encrypted.
         (GCM, 499, 500, 1000, "the gateway encrypted 499 values, the driver decrypted 500"),
         (GCM, 0, 0, 0, "the gateway encrypted nothing"),
         (CONTROL, 0, 0, 0, None),

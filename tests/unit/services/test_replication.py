@@ -91,7 +91,7 @@ def member(source: str | None, state: str = "SECONDARY", applied_ms: float = 100
 
 
 def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
-    """Return the readings of a set: `secondary-1` replicates from the primary, and `hidden` from `secondary-1`."""
+    """Return readings of a replica set: `secondary-1` replicates from the primary, and `hidden` from `secondary-1`."""
     members = {
         "primary": member(None, "PRIMARY"),
         "secondary-1": member("primary", applied_ms=990.0, fetched=fetched),

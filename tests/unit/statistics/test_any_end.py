@@ -115,7 +115,7 @@ def test_intervals_have_their_promised_coverage_for_each_way_to_end_a_run(
 
 
 def test_ordinary_intervals_show_false_costs_if_a_run_may_stop_early() -> None:
-    """This shows that the previous test can fail: it would if the intervals were not wider."""
+    """This shows that the previous test would fail if the intervals were not wider than usual."""
     held, false = worst(stopped)
     assert held < 0.75
     assert false > 0.25

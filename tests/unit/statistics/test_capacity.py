@@ -54,7 +54,7 @@ def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
         values = by_round(run(chance, 8, float(near)), SHARE, float(near))
         mean = mean_over_rounds([math.log(value) for value in values.values()])
         held += abs(mean.value - math.log(CAPACITY)) <= mean.half()
-    # 38 of 40 are 95 %. Fewer than 34 have a probability of 1 %.
+    # If 95 % of the intervals are right, 38 of 40 are expected. Fewer than 34 have a probability of 1 %.
     assert held >= 34
 
 

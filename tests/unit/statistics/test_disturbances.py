@@ -214,8 +214,10 @@ def test_effect_of_the_previous_arm_is_not_estimated_if_an_arm_always_or_never_f
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_balanced_orders_keep_the_effect_of_the_previous_arm_from_biasing_costs(arms: int, lasting: bool) -> None:
-    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time. If `lasting`, each arm instead adds
-    another amount to the slice after it."""
+    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time.
+
+    If `lasting`, each arm instead adds an amount of its own to the slice after it.
+    """
     runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))

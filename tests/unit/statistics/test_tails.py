@@ -21,7 +21,8 @@ from costof.statistics.tails import (
 )
 
 USUAL_NS, SPREAD = 100_000.0, 0.3
-#: Standard deviations of the logarithms of times: between rounds, which arm and control share, and between slices.
+#: Standard deviations of the logarithms of times: of a factor for each round, which arm and control share, and of a
+#: factor for each slice.
 ROUNDS_DIFFER, SLICES_DIFFER = 0.05, 0.03
 Pays = Callable[[np.random.Generator, int], Numbers]
 
@@ -31,7 +32,7 @@ def all_pay(chance: np.random.Generator, count: int) -> Numbers:
 
 
 def few_pay(chance: np.random.Generator, count: int) -> Numbers:
-    """Return the added times in ns of operations, of which one in ten takes longer."""
+    """Return the added times of operations in ns. One operation in ten takes longer."""
     return np.where(chance.random(count) < 0.1, 100_000.0, 0.0)
 
 

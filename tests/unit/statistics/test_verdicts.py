@@ -145,8 +145,8 @@ def test_cost_that_a_longer_run_is_predicted_to_detect_is_detected_as_often_as_s
 def test_equal_changes_of_a_rate_and_of_its_inverse_latency_are_both_beyond_the_noise() -> None:
     """A latency seven times as long is the same change as a rate lowered by 86 %.
 
-    Regression: with identical copies that differ by 350 %, the change of the rate was called noise, but not that of the
-    latency.
+    Regression: with identical copies that differ by 350 %, the change of the rate was called noise, but the change of
+    the latency was not.
     """
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
