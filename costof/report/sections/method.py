@@ -39,8 +39,8 @@ def _method(index: Index) -> list[str]:
         f"{core.seed}) and balanced: each variant follows every other variant equally often.",
         f"An effect is the mean over {index.unit}s of the difference between variant and control. A relative effect is "
         f"the geometric mean over {index.unit}s of the ratio of variant to control. The 95 % interval is computed from "
-        f"the {index.unit}s, not from single operations. The variance of an effect is a weighted mean of its own "
-        "variance and that of the other variants in the same metric.",
+        f"the {index.unit}s, not from single operations. The variance of an effect is estimated from its "
+        "own values and, with less weight, from those of the other variants in the same metric.",
         "Main effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
         "testing: main effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not "
         "corrected. So an effect can be “unresolved” although its interval just excludes zero.",
@@ -74,8 +74,7 @@ def _method(index: Index) -> list[str]:
     if core.resolved_early and core.budget_seconds:
         lines.append(
             f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every main effect had "
-            "a verdict (costs, saves, no difference, or no cost). A run with --precision measures "
-            "longer, until its intervals are narrow enough."
+            "a verdict. A run with --precision measures longer, until its intervals are narrow enough."
         )
     elif core.target_precision is not None:
         length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""

@@ -126,8 +126,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
         differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
         differ += " (standard deviation)"
         reason = (
-            f" In {names}, this run could detect only effects above {fmt.percent(max(smallest))}, because "
-            f"{_largest_noise(index, noisy) or differ}."
+            f" In {names}, {noise}, so a smaller effect stays hidden."
+            if (noise := _largest_noise(index, noisy))
+            else f" In {names}, this run could detect only effects above {fmt.percent(max(smallest))}, because {differ}."
         )
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [

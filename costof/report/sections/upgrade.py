@@ -360,10 +360,10 @@ def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange
 def _metric(index: Index, change: VersionChange) -> str:
     """Return the metric as part of a sentence: its label in quotes, with its view if there are several.
 
-    The label of a phase follows the words 'the phase', as in "the phase 'TLS' on the wire".
+    The label of a phase follows the words 'the time of the phase'.
     """
     words = index.metric_in_view(change.metric)
-    return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
+    return f"the time of the phase {words}" if _is_phase(index.metrics[change.metric]) else words
 
 
 def _title(index: Index, change: VersionChange) -> str:

@@ -210,7 +210,7 @@ def _sentence(index: Index, curve: Curve) -> str:
         others = "the other one" if rest == 1 else f"the other {rest}"
         verb = "adds" if effect == COST else "saves"
         return (
-            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles from {first} to {last}. At "
+            f"For {len(sure)} of the {len(points)} percentiles from {first} to {last}, {subject} {about} {what}. For "
             f"{others}, this run cannot tell whether {index.label(curve.arm)} {verb} {amount} or nothing."
         )
     if alike[-1].percentile < MEDIAN:
