@@ -45,7 +45,7 @@ class Compared:
 
 
 def page(first: Mapping[str, Result], second: Mapping[str, Result]) -> str:
-    """Return the page in Markdown, from the runs on each processor by study."""
+    """Return the page in Markdown, from the runs on the first and on the second processor, each by study."""
     pairs = [pair for study in first if study in second and (pair := _compared(first[study], second[study]))]
     if not pairs:
         return HEAD + NONE_KEPT
