@@ -83,7 +83,10 @@ def _compared(first: Result, second: Result) -> Compared | None:
 
 
 def agrees(change: Change) -> bool | None:
-    """Return whether an effect's ratios on both processors agree; None if an interval reaches 0 and forbids this."""
+    """Return whether the ratios on both processors agree.
+
+    Return None if they cannot be compared, because an interval reaches 0.
+    """
     return None if change.change is None else change.change.low <= 1 <= change.change.high
 
 
