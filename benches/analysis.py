@@ -1,4 +1,4 @@
-"""Benchmark of the report of a long run: the CPU time of making the report and of parsing the run's raw records.
+"""Benchmark of the report of a long run: the CPU time of making it, compared with parsing the run's raw records.
 
 The run has 200 rounds of 20 arms. Its raw records are lines of JSON.
 """

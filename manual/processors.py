@@ -45,7 +45,7 @@ class Compared:
 
 
 def page(first: Mapping[str, Result], second: Mapping[str, Result]) -> str:
-    """Return the page in Markdown, from the runs on each processor by study."""
+    """Return the page in Markdown, from the runs on the first and on the second processor, each by study."""
     pairs = [pair for study in first if study in second and (pair := _compared(first[study], second[study]))]
     if not pairs:
         return HEAD + NONE_KEPT
@@ -83,7 +83,10 @@ def _compared(first: Result, second: Result) -> Compared | None:
 
 
 def agrees(change: Change) -> bool | None:
-    """Return whether an effect's ratios on both processors agree; None if an interval reaches 0 and forbids this."""
+    """Return whether the ratios on both processors agree.
+
+    Return None if they cannot be compared, because an interval reaches 0.
+    """
     return None if change.change is None else change.change.low <= 1 <= change.change.high
 
 

@@ -43,7 +43,7 @@ FAR_MS = 1.0
 
 
 def page(results: Mapping[str, Result], smaller: Mapping[str, Result]) -> str:
-    """Return the page in Markdown, from the runs of the published size and from the smaller ones, both by study."""
+    """Return the page in Markdown, from each study's run of the published size and from its smaller run."""
     texts = [HEAD, "## What stands\n"]
     for make in (_stands, _section):
         texts += [make(study, results.get(study), smaller.get(study)) for study in STUDIES]

@@ -1,6 +1,6 @@
 """The campaign's design: true costs, servers, disturbances, and numbers of runs.
 
-`truth/plan.py` describes it in words.
+`truth/plan.py` describes the design in words.
 """
 
 from __future__ import annotations

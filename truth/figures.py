@@ -189,7 +189,7 @@ def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
 
 @dataclass(frozen=True)
 class Speed:
-    """The times after which two analyses of the same runs had a verdict: the current one and an earlier one.
+    """The times after which the current analysis and an earlier analysis of the same runs had a verdict.
 
     `rows` has the arms with a cost. `current` and `earlier` have the seconds for each of them; infinite means that this
     analysis had no verdict. `tool` is the version of costof that chose the sizes of the runs' slices.

@@ -50,7 +50,7 @@ SERVER_MS = 20.0
 #: The number of hosts with one CPU, and the name of the single host, which has as many CPUs as all of them.
 LOADS, WHOLE = 3, "whole"
 #: The compared figures, and the goal for each: the 95 % interval of its relative difference must contain 0 and be
-#: narrower than this.
+#: narrower than this number.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
 #: The relative width of a histogram's bucket. Two equal times may be counted in neighbouring buckets.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS

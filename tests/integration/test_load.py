@@ -40,7 +40,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # Only in `make test-all`, because these servers use more CPU time than Redis, and the engine does the same.
+        # Only in `make test-all`: these servers use more CPU time than Redis, and the engine treats all servers alike.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
@@ -50,7 +50,7 @@ def test_load_sends_the_requested_number_of_queries_on_each_connection(study: st
     output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in output
-    # On a machine that is too slow for the load, the output says so instead.
+    # On a machine that is too slow for the load, the output says "cannot carry" instead.
     assert " cores busy (control: " in output or "cannot carry " in output
     for record in with_operations(slices):
         phases = record.answer.phases

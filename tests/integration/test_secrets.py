@@ -208,7 +208,7 @@ SCRIPT = Path(sys.executable).with_name("costof")
 
 
 def test_arguments_and_environment_of_the_process_are_hidden_before_its_first_connection(tmp_path: Path) -> None:
-    """Which commands hide their arguments is tested in tests/unit/cli/test_commands.py."""
+    """tests/unit/cli/test_commands.py tests which commands hide their arguments."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = f"127.0.0.1:{listening.getsockname()[1]}"
         arguments = ycsb("mysql", f"db.url=jdbc:mysql://u@{at}/d", f"db.passwd={HEAD}")

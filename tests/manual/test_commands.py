@@ -17,7 +17,7 @@ from tests.manual.command_lines import Line, lines
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
-#: Lines with one of these words are only parsed. The text says what is missing here, and which test runs such lines.
+#: Lines with one of these words are only parsed. Each text says what such a line needs, and which test runs such lines.
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",

@@ -86,8 +86,8 @@ FRESH = RequestedLoad("300/s", "20")
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
     """Return the result of a run at a load (a fixed rate of operations) with 2 ms of round-trip time.
 
-    `carried` is the share of the arriving load that the protected arm can serve. `come` is the arriving share of the
-    requested load.
+    `carried` is the share of the arriving load that the protected arm can serve. `come` is the share of the requested
+    load that arrives.
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)

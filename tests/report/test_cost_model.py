@@ -127,7 +127,7 @@ def test_calculator_without_javascript_has_a_row_for_each_protection_and_distanc
 
 
 class Carried(TransportTruth):
-    """Simulated slices with CPU times: in a lab those of all roles and of the links, on a target only the client's."""
+    """Simulated slices with CPU times: of all roles and the links in a lab, and only of the client on a target."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

@@ -124,7 +124,7 @@ def test_mongodb_server_that_has_neither_roles_nor_counters_is_measured(
 def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
-    """A user with an empty list of privileges may do nothing. (On servers without roles the list means nothing.)"""
+    """The server lists no privileges of this user. (A server that does not check privileges lists none either.)"""
     server = standalone(61)
     with server.client() as client:
         client.admin.command("createUser", "nobody", pwd="word", roles=[])

@@ -63,7 +63,7 @@ LONG = "123456789"
 
 @pytest.fixture(scope="module")
 def cluster(lab: Lab) -> Iterator[Cluster]:
-    """Start the cluster for all tests here. The monotonic clock of load-2 is 10 s ahead of the others."""
+    """Start the cluster for all tests here. The monotonic clock of load-2 is 10 s ahead of the other clocks."""
     with a_cluster(lab, far="load-3", ahead="load-2") as running:
         yield running
 

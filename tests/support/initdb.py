@@ -30,8 +30,8 @@ def copy_from_now_on() -> None:
 def copy_initialised(server: PostgresServer, initdb: Path) -> None:
     """Initialise the server's data folder, or copy one that was initialised earlier and set the new password in it."""
     version = postgres_version(initdb.with_name("postgres"))
-    # Identify a build by its version and size. Paths differ, because a downloaded release runs from another copy in
-    # each lab.
+    # Identify a build by its version and size, and not by its path, because a downloaded release runs from another copy
+    # in each lab.
     build = f"{version} {initdb.stat().st_size} {server.initdb_options()}"
     way = f"{os.geteuid()} {build} {inspect.getsource(initialise)}"
     kept = CACHE / hashlib.sha256(way.encode()).hexdigest()[:16]

@@ -35,8 +35,8 @@ class LabProcess:
         return all(map(alive, self.message.get("started", self.pids))) and all(path.exists() for path in self.paths)
 
     def assert_gone(self) -> None:
-        # The process that forwards packets on the simulated links is a child of the run and ends when its input ends.
-        # Network devices end with their namespaces.
+        # Nothing has to be ended here: the process that forwards packets on the simulated links is a child of the run
+        # and ends when its input ends, and network devices end with their namespaces.
         eventually("the end of its processes", lambda: not any(map(alive, self.pids)))
         eventually("the end of its hosts and folders", lambda: not any(path.exists() for path in self.paths))
 

@@ -63,7 +63,7 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # The server speaks first, so a client sends nothing before the relay's connection to it exists.
+        # The server speaks first, so a client sends nothing before the relay is connected to the server.
         self._connecting = asyncio.ensure_future(self._connect())
 
     async def _connect(self) -> None:

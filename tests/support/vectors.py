@@ -1,4 +1,4 @@
-"""Test vectors of column encryption: result sets as a server sends them, and the same encrypted by a gateway."""
+"""Test vectors of column encryption: result sets as a server sends them, and as a gateway encrypts them."""
 
 from __future__ import annotations
 

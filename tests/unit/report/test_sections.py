@@ -204,7 +204,7 @@ def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None
 def test_report_says_that_a_predicted_load_needs_more_open_connections_than_were_measured() -> None:
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170 ms away (predicted " in text)
-    # 300 connections a second are each open for 3 + 20 round trips.
+    # 300 connections a second are each open for 3 + 20 round trips of 170 ms.
     assert "clients hold about 1,1" in text
     assert "connections at once. This run measured at most 96." in text
 

@@ -359,7 +359,7 @@ def test_measurements_on_several_hosts_end_after_a_time_and_not_after_a_number_o
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """Each of three hosts runs the program of `once` once, because its duration is fixed.
+    """Each of three hosts runs the program of the workload `once` a single time, because its duration is fixed.
 
     A host repeats the program of `again`, whose duration is not fixed.
     """
