@@ -125,11 +125,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     if spreads and smallest:
         differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
         differ += " (standard deviation)"
-        reason = (
-            f" In {names}, {noise}, so a smaller effect stays hidden."
-            if (noise := _largest_noise(index, noisy))
-            else f" In {names}, this run could detect only effects above {fmt.percent(max(smallest))}, because {differ}."
-        )
+        limit = f"this run could detect only effects above {fmt.percent(max(smallest))}, because {differ}"
+        copies = _largest_noise(index, noisy)
+        reason = f" In {names}, {f'{copies}, so a smaller effect stays hidden' if copies else limit}."
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
