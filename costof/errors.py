@@ -389,7 +389,8 @@ class WarningText:
         "hosts")
     HOSTS_ONE_MACHINE = Message(lambda hosts: f"{hosts} are the same machine (the same boot id): they take CPU from "
         "each other")
-    HOSTS_WITHOUT_APPLICATIONS = Message(lambda views: f"left out, because hosts run only costof's engine: {views}")
+    HOSTS_WITHOUT_APPLICATIONS = Message(lambda workloads: f"not measured: {workloads} (hosts run only costof's own "
+        "load generator, no application drivers)")
     HOST_BUSY = Message(lambda host, share: f"{host} used {share} of its CPU time during slices: its figures may show "
         "the limit of this host instead of the limit of the servers")
     HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")

@@ -221,7 +221,7 @@ def fake_run(
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
     partial: str | None = None,
 ) -> Ledger:
-    """Write the ledger of a complete run: one warm-up round and `rounds` further rounds in each start of the servers.
+    """Write the ledger of a complete run, with one warm-up round and `rounds` rounds after each start of the servers.
 
     `refused` has the arms that cannot be measured, with the reason, such as `{"tls": "the server has no TLS"}`. Callers
     that need records of other kinds append them to the ledger.

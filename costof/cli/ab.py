@@ -241,7 +241,7 @@ def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> Cos
 @click.option("-p", "post_file", hidden=True)
 @click.option("-T", "content_type", hidden=True)
 @click.option("--insecure", is_flag=True, help="Do not verify the server's certificate (ab never verifies it).")
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that signed the server's certificate.")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) to verify the server's certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of ab's report.")
 def ab(
     timeout: int | None,

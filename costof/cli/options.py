@@ -32,7 +32,7 @@ TLS_CA = click.option(
     "--tls-ca",
     "ca_file",
     type=FILE,
-    help="CA file (PEM) of the target; requires TLS, as tls=true in the URL does.",
+    help="CA file (PEM) to verify the target's certificate; turns TLS on (for Redis, also write rediss://).",
 )
 ALLOW_PLAIN = click.option(
     "--allow-plain",
@@ -286,4 +286,4 @@ def check_hosts(plan: Plan, service: Service) -> None:
     if service.single_machine_reason is not None:
         raise CostofError(ErrorText.HOSTS_CANNOT, what=plan.study.name, detail=service.single_machine_reason)
     if plan.left_out:
-        click.echo(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)), err=True)
+        click.echo(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(workloads="; ".join(plan.left_out)), err=True)

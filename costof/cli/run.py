@@ -54,7 +54,8 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.argument("study", required=False, shell_complete=_studies)
 @click.option(
     "--profile",
-    help="How much to measure: quick, default or published. Default: default in a lab, quick for your own servers.",
+    help="How much to measure: 'quick', 'default' or 'published'. Without this option: 'default' in a lab, 'quick' on "
+    "your own servers.",
 )
 @click.option(
     "--set",
@@ -392,7 +393,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo("          shorter if the warm-up shows that this is enough")
     budget = plan.start_budget_seconds
     most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
-    click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
+    click.echo(f"rounds    {plan.fewest_rounds}{most}{', after each start of the servers' if plan.starts > 1 else ''}")
     if plan.starts > 1:
         few = f": intervals without verdicts, which need {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
         click.echo(f"starts    {plan.starts}{few}")

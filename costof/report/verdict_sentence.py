@@ -25,14 +25,14 @@ For example, a halved rate (factor 2) and a time that is 1.8 times as long: 2 / 
 
 
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the figures that the verdict on an arm names: at most `most`, with the cores last.
+    """Return the figures that the verdict on an arm names, at most `most`.
 
-    Resolved effects are preferred to unresolved ones. A rate that the protection lowers replaces the cores in three
-    cases:
+    Resolved effects are preferred to unresolved ones. The last figure is the number of CPU cores (`CORES`), if the arm
+    has this figure and `most` allows two. A rate that the protection lowers takes its place if one condition is true:
 
-    - Mitigations are judged by this rate.
-    - The rate falls to half (`HALVED`) or less.
-    - The rate gets worse by a larger factor than the other figures in the verdict.
+    - The study judges its mitigations by this rate (`KeyFigure.decides`).
+    - The rate falls to half (`HALVED`) or less, or gets worse by a larger factor than all other figures in the verdict,
+      and none of these figures says the same (`_say_the_same`).
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
@@ -145,7 +145,7 @@ def _statements(groups: Mapping[str, Sequence[KeyFigure]], *, with_intervals: bo
 
 
 def _of_several(group: Sequence[KeyFigure]) -> list[KeyFigure]:
-    """Return an arm's first figure and its other resolved figures. Leave out cores if the arm has other figures."""
+    """Return an arm's first figure and its other resolved figures, without CPU cores if the arm has others."""
     first, *others = [figure for figure in group if figure.name != CORES] or group
     return [first, *(figure for figure in others if figure.verdict is not Verdict.UNRESOLVED)]
 

@@ -412,8 +412,8 @@ class Core(Model):
     rounds: int
     starts: list[int] = Field(
         default=[],
-        description="Number of rounds of each start of the servers (--restarts). If not empty, intervals are computed "
-        "over starts, and `rounds` of an estimate is a number of starts.",
+        description="Number of rounds after each start of the servers (--restarts). If not empty, intervals are "
+        "computed over starts, and `rounds` of an estimate is a number of starts.",
     )
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     widening: Finite = Field(
@@ -443,7 +443,8 @@ class Core(Model):
     )
     target_precision: Finite | None = None
     requested_rounds: int | None = Field(
-        default=None, description="The fixed number of rounds of the run or of each start (--rounds)."
+        default=None,
+        description="The fixed number of rounds (--rounds) of the run or, with --restarts, after each start.",
     )
     slice_shares: dict[str, Finite] = Field(
         default={},

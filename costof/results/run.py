@@ -198,7 +198,7 @@ class Run:
 
     @property
     def starts(self) -> list[int]:
-        """Return the number of rounds in each start of the servers; [] if the plan starts the servers only once."""
+        """Return the number of rounds after each start of the servers; [] if the plan starts the servers only once."""
         return list(Counter(self.samples.units.starts.values()).values())
 
     @property

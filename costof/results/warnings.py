@@ -43,7 +43,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
     plan = run.plan
     texts = list(run.warnings)
     if plan.left_out:
-        texts.append(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)))
+        texts.append(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(workloads="; ".join(plan.left_out)))
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:

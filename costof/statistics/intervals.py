@@ -167,9 +167,9 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
     """Return bootstrap resamples as an array `[1 + times, round]`: how often each resample draws each round.
 
-    `units` has, for each round, the independent unit to which it belongs: the round itself, or a start of the servers.
-    Units are drawn with replacement (Efron 1979), each with all its rounds. The first row of the array is the measured
-    run. The same seed and number of units always give the same draws.
+    `units` has, for each round, the number of the round itself or, after restarts, that of its start of the servers.
+    Rounds (or starts, each with all its rounds) are drawn with replacement (Efron 1979). The first row of the array is
+    the measured run. The same seed and number of rounds (or starts) always give the same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

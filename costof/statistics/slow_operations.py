@@ -94,7 +94,8 @@ def slow_operations(
     """Return the shares of slow operations; None if the arm's share is not significantly higher than usual.
 
     The usual share is the mean share of the control and its identical copy (replicate). `comparisons` is the number of
-    such tests in the run, for which the error rate is corrected.
+    such tests in the run, for which the error rate is corrected. `units` says which rounds belong to which start of the
+    servers, if the run restarted them.
     """
     from scipy.special import stdtr
 

@@ -30,20 +30,22 @@ class Units:
     starts: dict[int, int] = field(default_factory=dict)
 
     def unit(self, round_number: int) -> int:
+        """Return this round's number or, if the run restarted its servers, the number of its start, from 0."""
         return self.starts.get(round_number, round_number)
 
     def numbers(self, rounds: Iterable[int]) -> list[int]:
-        """Return the numbers, counted from 1, of the units to which these rounds belong, in order."""
+        """Return the numbers, counted from 1, of these rounds or, after restarts, of the starts that contain them."""
         return [unit + 1 for unit in dict.fromkeys(map(self.unit, sorted(rounds)))]
 
     def grouped(self, numbers: Mapping[int, float]) -> list[list[float]]:
-        """Return one list of numbers for each unit, in the order of the rounds."""
+        """Return one list of numbers for each round (or start of the servers), in the order of the rounds."""
         groups: dict[int, list[float]] = {}
         for number in sorted(numbers):
             groups.setdefault(self.unit(number), []).append(numbers[number])
         return list(groups.values())
 
     def means(self, numbers: Mapping[int, float]) -> list[float]:
+        """Return one number for each round or, if the run restarted its servers, the mean for each start."""
         if not self.starts:
             return [numbers[number] for number in sorted(numbers)]
         return [fmean(each) for each in self.grouped(numbers)]

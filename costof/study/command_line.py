@@ -17,7 +17,7 @@ VERSUS = "versus"
 
 
 def command_line(plan: Plan, rounds: int) -> str:
-    """Return the command line, without passwords, that repeats a run with this number of rounds in each start."""
+    """Return the command line, without passwords, that repeats a run with this number of rounds after each start."""
     study = plan.study
     if study.name == VERSUS and study.service.kind == COMMAND:
         words = ["costof", "versus", *_versus(plan)]

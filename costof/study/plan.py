@@ -201,7 +201,7 @@ class Plan(Model):
 
     @property
     def start_budget_seconds(self) -> float | None:
-        """The equal share of the budget that each start of the servers gets; None without a budget."""
+        """The equal share of the budget for the rounds after each start of the servers; None without a budget."""
         return None if self.budget_seconds is None else self.budget_seconds / self.starts
 
     @property
@@ -596,8 +596,10 @@ def as_served(study: Study) -> Study:
 
     Some studies have a main factor that only a lab (servers that costof starts) can vary. Such a study has the field
     `target_control`. On a target, its main factor is instead the first factor that can be varied there. The factors
-    that only a lab can vary become part of the context. A factor with `as_served` gets the level `AS_SERVED` as its
-    default. Workloads have `target_workers` workers.
+    that only a lab can vary then apply to the control too (`Factor.context`).
+
+    A factor whose field `as_served` is true gets a further level, `AS_SERVED`, as its default: the servers keep their
+    own setting. Workloads have `target_workers` workers.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

@@ -57,7 +57,7 @@ def level_of(per_second: float) -> str:
 
 
 def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
-    """Return the study with a factor `load` whose levels are these `loads`. The factor belongs to the context.
+    """Return the study with a factor `load` whose levels are these `loads`. It applies to the control too.
 
     `study` must already be the study at the single load `load` (`at_load`). Raises `FACTOR_NAMED_LOAD`.
     """

@@ -162,7 +162,7 @@ def test_arms_fail_if_their_proxy_or_tunnel_dies_and_the_run_fails_if_its_server
         eventually("notice of the server", lambda: lab.failure_reason() is not None)
         assert f"{deaths.server} ended" in (lab.failure_reason() or "")
         if deaths.study == HTTP.study:
-            # A dead server has no counters. Counters of 0 would mean that it had no connections.
+            # `Counters()` has no counts (None). Counts of 0 would mean that the dead server had no connections.
             assert {lab.counters(engines.server(arm)) == Counters() for arm in plan.arms} == {True}
 
 

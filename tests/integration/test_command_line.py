@@ -100,8 +100,9 @@ def test_dry_run_shows_the_distance_and_the_number_of_queries_on_each_connection
 
 def test_dry_run_tells_whether_there_are_enough_restarts_for_verdicts(planned: Callable[..., str]) -> None:
     few, enough = (planned("--profile", "quick", "--budget", "60s", "--restarts", number) for number in ("4", "5"))
-    assert "15 s at most, in each start\nstarts    4: intervals without verdicts, which need 5\n" in few
-    assert "12 s at most, in each start\nstarts    5\n" in enough
+    after = "s at most, after each start of the servers\nstarts   "
+    assert f"15 {after} 4: intervals without verdicts, which need 5\n" in few
+    assert f"12 {after} 5\n" in enough
 
 
 @pytest.mark.parametrize(("command", "shown"), [("list", "mongodb-tls"), ("doctor", "costof-engine")])

@@ -1,4 +1,4 @@
-"""Runs that restart the servers: new processes in each start, Ctrl-C between starts, and cleanup."""
+"""Runs that restart the servers: new processes at each start, Ctrl-C between starts, and cleanup."""
 
 from __future__ import annotations
 

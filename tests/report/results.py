@@ -63,7 +63,7 @@ def result_of(
 
 
 def small(study: str) -> Result:
-    """Return the result of the study's smallest simulated run that has all its sections."""
+    """Return the result of a small simulated run of the study. Its report still has all sections of the study."""
     return result_of(study, "quick", *SMALL.get(study, ()))
 
 
@@ -74,7 +74,7 @@ def mongodb(**changes: Any) -> Result:
 
 @cache
 def restarted() -> Result:
-    """Return the result of a run with five starts of the servers. In each start, each arm has a random speed."""
+    """Return the result of a run with five starts of the servers. At each start, each arm gets a random speed."""
     plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
     return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 

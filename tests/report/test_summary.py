@@ -126,7 +126,7 @@ def test_answer_of_a_durability_study_names_the_cost_of_each_protection_on_a_sma
     assert result.summary.verdict == " ".join(lines)
 
 
-def test_figures_of_several_protections_are_in_a_table_for_each_quantity_if_there_are_fewer_quantities() -> None:
+def test_each_quantity_has_a_table_if_there_are_more_protections_than_quantities() -> None:
     result = result_of("mongodb-durability", "default")
     rows = [line.strip() for line in printed(result, 80, full=False).splitlines() if line.endswith("costs")]
     assert len(rows) == len(result.summary.lines)

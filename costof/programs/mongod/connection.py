@@ -200,11 +200,11 @@ class MongodbSettings(ServiceSettings):
 
     @property
     def flushes_writes(self) -> bool | None:
-        """Return whether a write waits for a flush of the primary's journal; None if the server's default is unknown.
+        """Return whether a write makes the primary flush its journal; None if this depends on the server's defaults.
 
-        A write that waits for a majority also waits for the majority's flushes, unless a replica set's
-        `writeConcernMajorityJournalDefault` is false. With `j: false` such a write still waits for the majority's
-        flushes, but does not itself cause a flush on the primary, so the result is False.
+        `j` decides if it is set. Otherwise a write with `w: majority` does, unless a replica set's
+        `writeConcernMajorityJournalDefault` is false. With `w: majority` and `j: false`, a write waits for the flushes
+        of a majority of the members, but does not make the primary flush, so the result is False.
         """
         if self.journal is not None or self.write_concern is None:
             return self.journal

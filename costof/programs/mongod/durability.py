@@ -45,7 +45,7 @@ def writes_mismatch(
 ) -> str | None:
     """Return how the primary's counters contradict the write concern of a slice's (window's) inserts; else None.
 
-    `flushes_writes` is True if an insert waits for a flush of the journal, and None if the server decides. If the
+    `flushes_writes` is True if an insert makes the primary flush its journal, and None if the server decides. If the
     server is `shared`, its counters include other clients' writes, so more flushes than needed prove nothing.
     """
     inserts = answer.phases["insert"].count if "insert" in answer.phases else 0

@@ -154,9 +154,10 @@ class PredictedSection(Section[None, Predicted]):
 
 
 def _predictable(run: Run) -> list[str]:
-    """Return the metrics that can be predicted.
+    """Return the metrics that can be predicted: times that the engine measured (view 'wire').
 
-    They are times on the wire, with counted round trips, of operations that do not wait for each other.
+    The engine must have counted the round trips of the operations. The operations must not queue, so the workload has a
+    single worker, or the run has a load (--load).
     """
     study = run.plan.study
     return [

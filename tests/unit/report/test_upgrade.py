@@ -74,7 +74,7 @@ class SlowerTls(TransportTruth):
         return super().slice(plan, workload, arm, replace(chance, times=chance.times * 1.6) if changed else chance)
 
 
-def test_change_of_a_low_rate_is_resolved_although_it_is_smaller_than_the_noise_of_a_high_rate() -> None:
+def test_change_of_a_low_rate_is_not_compared_with_the_noise_of_a_high_rate() -> None:
     """Without TLS, thousands of connections a second vary by more than the hundred connections with TLS."""
     versions = ("server_version=10.11,11.4", "transport=plain,tls", "distance=lan")
     result = fake_result(plan_of("mysql-transport", "quick", *versions), SlowerTls(), rounds=8, noise=Noise(slice=0.05))
@@ -121,7 +121,7 @@ class SlowerLogIn(PostgresTruth):
         return phases
 
 
-def test_verdict_on_an_upgrade_begins_with_a_resolved_phase_if_no_whole_operation_changed() -> None:
+def test_verdict_on_an_upgrade_names_the_slower_phase_if_no_whole_operation_is_slower() -> None:
     plan = plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}", "transport=plain")
     result = fake_result(plan, SlowerLogIn(), rounds=8)
     (line,) = result.summary.lines

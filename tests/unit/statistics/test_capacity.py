@@ -12,8 +12,8 @@ from costof.run.capacity_search import SPREAD, SPREAD_OF_PERCENTILES
 from costof.statistics.capacity import Observation, by_round, crossing
 from costof.statistics.intervals import mean_over_rounds
 
-#: A queue with one server, exponential service times and Poisson arrivals: the time in the queue and at the server is
-#: exponential with the rate SERVICE - arrivals. The capacity at which 1 % takes longer than LIMIT follows from this.
+#: A queue with one server, exponential service times and Poisson arrivals: the time from an operation's arrival to
+#: its end is exponential with the rate SERVICE - arrivals. The capacity at which 1 % takes longer than LIMIT follows.
 SERVICE, LIMIT, SHARE = 1000.0, 0.02, 0.01
 CAPACITY = SERVICE - math.log(1 / SHARE) / LIMIT
 
@@ -29,7 +29,7 @@ def observe_percentile(chance: np.random.Generator, number: int, rate: float, se
 
 
 def simulate(chance: np.random.Generator, rate: float, seconds: float) -> np.ndarray:
-    """Return the times in an initially empty queue and at its server (Lindley's recursion)."""
+    """Return each operation's seconds from arrival to end, for an initially empty queue (Lindley's recursion)."""
     count = chance.poisson(rate * seconds)
     services, gaps = chance.exponential(1 / SERVICE, count), chance.exponential(1 / rate, count)
     walk = np.concatenate([[0.0], np.cumsum(services - gaps)])

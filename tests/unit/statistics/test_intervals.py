@@ -210,7 +210,7 @@ def test_moderated_variances_make_wide_intervals_of_six_rounds_a_third_narrower(
     assert width < 0.7
 
 
-def test_moderation_pools_similar_variances_and_keeps_different_variances() -> None:
+def test_moderation_makes_similar_variances_equal_but_not_very_different_variances() -> None:
     similar = moderated([Variance(1.0, 5), Variance(1.1, 5), Variance(0.9, 5)])
     assert len({each.value for each in similar}) == 1
     assert similar[0].value == pytest.approx(1.0)

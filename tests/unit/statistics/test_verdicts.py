@@ -45,7 +45,7 @@ def test_identical_arms_rarely_get_the_verdict_cost_or_saving(rounds: int) -> No
 
 @pytest.mark.parametrize("cost", [1.06, pytest.param(1 / 1.06, marks=pytest.mark.slow)])
 def test_effect_beyond_the_margin_rarely_gets_the_verdict_no_difference(cost: float) -> None:
-    """Regression: half of all runs reported a throughput of +11 % as no difference above 5 %."""
+    """Regression: half of all runs gave a throughput of +11 % the verdict 'no difference above 5 %'."""
     claims = (Verdict.NO_DIFFERENCE,)
     assert runs_with(*claims, costs=[cost] * 4, rounds=10, spread=0.03) <= 0.06
     assert runs_with(*claims, costs=[1.11] * 4, rounds=10, spread=0.06) <= 0.06

@@ -49,7 +49,7 @@ def test_latency_limit_is_parsed_into_its_parts(
     assert (parsed.percentile, parsed.milliseconds, parsed.metric) == (percentile, milliseconds, metric)
 
 
-def test_measurement_of_a_load_sweep_has_time_for_five_operations_beyond_the_latency_limit() -> None:
+def test_slices_of_a_load_sweep_are_long_enough_for_five_operations_above_the_latency_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
     # 500 connections, of which five exceed the limit, arrive in 2.5 s at 200 a second.

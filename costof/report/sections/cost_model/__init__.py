@@ -107,12 +107,14 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def lead(self, index: Index, data: CostModel) -> Lead:
         """Return how this section's sentences about an example service change the top of the report.
 
+        An example service has an assumed load, such as 100 new connections a second (`measured_load`).
+
         - In a run with several contexts (such as distances), these sentences begin the report if the run measures
           connections and has at most `MOST_SENTENCES` protections.
         - In a run with a single context, these sentences replace other sentences about the same effects.
         """
         if data.load is not None:
-            # The run measured the costs at a load that the user chose, so the report needs no example service.
+            # The user chose the load of this run, so the report needs no example service.
             return Lead()
         named = words(index, data)
         of_sentences, measured = (

@@ -241,11 +241,11 @@ def default_load(index: Index, model: CostModel) -> Load:
 
 
 def measured_load(index: Index, model: CostModel) -> Load:
-    """Return the load and distance of the run or, if the run has no load, the load of an example service.
+    """Return the load and distance of the run or, if the run has no load, those of an example service.
 
-    The distance of an example service is the run's shortest distance of at least 1 ms. If there is none, it is the
-    run's shortest distance. If the run has no distance, it is 1 ms. In a study without new connections, `_serial_rate`
-    returns the operations per second of the example service.
+    An example service has an assumed load: the defaults of `Load` or, in a study without new connections, the
+    operations per second that `_serial_rate` returns. Its distance is the run's shortest distance of at least 1 ms. If
+    there is none, it is the run's shortest distance. If the run has no distance, it is 1 ms.
     """
     measured = [model.way_ms] if model.way_ms is not None else [ms for _, ms in distances(index, model)]
     flush_ms = model.flush_ms.value if model.flush_ms else 0.0

@@ -233,12 +233,13 @@ impl Prepared {
     }
 }
 
+/// The types of the parameters in COM_STMT_EXECUTE, the packet that executes a prepared statement.
 pub enum Types<'a> {
-    /// The execution contains no types: the types of the previous execution apply.
+    /// The packet contains no types: those of the statement's previous execution apply.
     AsBefore,
-    /// The execution contains types: two bytes for each parameter.
+    /// The packet contains these types, as two bytes for each parameter.
     New(&'a [u8]),
-    /// The packet ends before the end of the parameters' types.
+    /// The packet ends before the end of the types.
     Missing,
 }
 

@@ -64,12 +64,13 @@ impl Share {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// Return this host's number at position `nth`, counted from 0. Host 1 of 3, for example, has 1, 4, 7, and so on.
+    /// Return the number at position `nth`, counted from 0, among the numbers (of workers, operations or new records)
+    /// that belong to this host. For host 1 of 3, these numbers are 1, 4, 7, and so on.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }
 
-    /// Return this host's first number that is at least `least`.
+    /// Return the smallest number that belongs to this host and is at least `least`.
     pub fn first_from(self, least: u64) -> u64 {
         self.number(self.count(least))
     }
@@ -79,7 +80,7 @@ impl Share {
         all.skip(self.host as usize).step_by(self.hosts as usize)
     }
 
-    /// Return the distance between two consecutive numbers of this host.
+    /// Return the distance between two consecutive numbers that belong to this host.
     pub fn step(self) -> u64 {
         self.hosts
     }

@@ -95,8 +95,8 @@ fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     });
 }
 
-/// Damage an answer that has the plaintext `MARK` in each row. All result columns of the statement are encrypted,
-/// whatever tables and columns the answer names. The client must therefore never get `MARK`.
+/// Damage a server's answer that has the plaintext `MARK` in each row. The gateway must encrypt all result columns of
+/// the statement, whatever tables and columns the answer names. The client must therefore never get `MARK`.
 #[test]
 fn damaged_server_responses_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -139,7 +139,7 @@ fn damaged_server_responses_never_reveal_encrypted_values() {
     });
 }
 
-/// A statement with two result columns, which are both encrypted.
+/// A statement with two result columns, both of which the gateway must encrypt.
 const ENCRYPTED: &str = "SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t";
 
 fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
