@@ -15,6 +15,7 @@ import sys
 import tempfile
 import textwrap
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -152,9 +153,13 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
 
 
 def _printed(name: str, result: Result) -> str:
-    """Return the command of a run, and the short answer that it prints on a terminal."""
-    text = io.StringIO()
-    render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / name)
+    """Return the command of a run, and the short answer that it prints on a terminal.
+
+    The answer names the folder that a run with this command has: a kept run's own folder has another name.
+    """
+    text, started = io.StringIO(), datetime.fromisoformat(result.started)
+    folder = Path("runs", f"{started:%Y%m%d-%H%M%S}-{result.study}")
+    render_terminal(result, Console(file=text, width=WIDTH), folder)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
     return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"
 
