@@ -107,7 +107,14 @@ def stored_runs(folder: Path = RUNS, names: str = "*.tar.xz") -> dict[str, Store
         for archive in folder.glob(names):
             shutil.unpack_archive(archive, parent, filter="data")
         ledgers = {folder.name: Ledger.open(folder) for folder in sorted(Path(parent).iterdir())}
-        return {name: StoredRun(read_run(ledger), analyse(ledger)) for name, ledger in ledgers.items()}
+        return {name: StoredRun(read_run(ledger), _cited(analyse(ledger))) for name, ledger in ledgers.items()}
+
+
+def _cited(result: Result) -> Result:
+    """Return a run's result with the published figures of today's study, which may cite them better than the run's."""
+    if result.published is None:
+        return result
+    return result.model_copy(update={"published": load_study(result.study).published})
 
 
 def results(folder: Path = RUNS) -> dict[str, Result]:
