@@ -38,6 +38,7 @@ NO_MITIGATION = (
     "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "
     "in a single setting."
 )
+MEASURED_ELSEWHERE = " Another study of this server measured some: {links}."
 TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --set {data.measure}`."
 
 
@@ -68,7 +69,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
         ),
         frame,
         "## What helps, best first",
-        *_mitigations(result, parts.get("mitigations")),
+        *_mitigations(result, results, parts.get("mitigations")),
     ]
     if published := [*claims.paragraphs(result)]:
         texts += [f"## {claims.TITLE}", *published]
@@ -96,11 +97,13 @@ def answer_beyond_study(result: Result) -> str:
     return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
 
 
-def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
+def _mitigations(result: Result, results: Mapping[str, Result], part: Part | None) -> Iterator[str]:
     data = result.sections.mitigations
     if part is None or data is None or not data.protecting:
+        links = fmt.listed([glance.link(other.study) for other in glance.helping_elsewhere(result, results)])
+        elsewhere = MEASURED_ELSEWHERE.format(links=links) if links else ""
         advises = data is not None and data.measure
-        yield NO_MITIGATION + (TO_MEASURE.format(study=result.study, data=data) if advises else "")
+        yield NO_MITIGATION + elsewhere + (TO_MEASURE.format(study=result.study, data=data) if advises else "")
         return
     yield from map(escape, _reservations(Index(result), data))
     yield from render_blocks([*part.select(Medium.MARKDOWN)])
@@ -127,10 +130,7 @@ def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]
     """Yield a list of the other studies of the same server, with their answers. Yield nothing if there are none."""
     if others := glance.same_server(result, results):
         yield f"Other studies of {escape(glance.server(result))}:"
-        yield "\n".join(
-            f"- [{escape(glance.title(other.study))}]({other.study}.md) {escape(glance.cost(other))}"
-            for other in others
-        )
+        yield "\n".join(f"- {glance.link(other.study)} {escape(glance.cost(other))}" for other in others)
 
 
 def _evidence(result: Result) -> Iterator[str]:

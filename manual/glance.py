@@ -32,6 +32,16 @@ def title(study: str) -> str:
     return load_study(study).title
 
 
+def link(study: str) -> str:
+    return f"[{escape(title(study))}]({study}.md)"
+
+
+def helping_elsewhere(result: Result, results: Mapping[str, Result]) -> list[Result]:
+    """Return the other studies of the same server and protection that measured settings that lower the cost."""
+    others = same_server(result, results)
+    return [other for other in others if helps(other) and _protection(other) == _protection(result)]
+
+
 def _protection(result: Result) -> str:
     return load_study(result.study).protection
 
@@ -49,11 +59,7 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     settings that lower the cost.
     """
     helping = [escape(text) for text in [helps(result)] if text]
-    helping += [
-        f"[{escape(title(other.study))}]({other.study}.md) {escape(helps(other))}"
-        for other in same_server(result, results)
-        if helps(other) and _protection(other) == _protection(result)
-    ]
+    helping += [f"{link(other.study)} {escape(helps(other))}" for other in helping_elsewhere(result, results)]
     data = result.sections.mitigations
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import SecretStr
 
 from costof.errors import EXIT_USAGE, CostofError
+from costof.format import listed
 from costof.programs.access import Access, Password
 from costof.programs.mongod.target import REPLICA_SET
 from costof.services.open import TWO_URLS, offered_levels, open_service, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
-from costof.study.schema import Study
+from costof.study.schema import Level, Study
 
 TITLE = "Your own servers"
-#: The factor of studies that compare TLS with plain connections. On the user's own servers, plain connections need the
-#: option --allow-plain.
-TRANSPORT = "transport"
 #: Example URLs of a user's own servers, by the program of a study's service or, if it has none, by the service's kind.
 URLS = {
     "postgres": "postgresql://user@db/shop",
@@ -26,6 +26,9 @@ URLS = {
     "replication": "mongodb://user@db:27017/?replicaSet=rs0&tls=true",
     "encryption": "mysql://user@db:3306/",
 }
+#: The URLs above do not require TLS. If a study measures TLS, this option requires it, also of costof's own log-in, and
+#: --allow-plain permits the measured connections without TLS.
+CA_FILE = "ca.pem"
 PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/shop"
 
 
@@ -34,10 +37,10 @@ def target_words(study: Study) -> list[str]:
     words = ["--target", _url(study)]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]
-    elif TRANSPORT in study.factors:
-        words += ["--allow-plain"]
     if _has_pooler(study):
         words += ["--pooler", POOLER_URL]
+    if study.service.kind not in TWO_URLS and any(_uses_tls(level) for level in _levels(study)):
+        words += ["--tls-ca", CA_FILE, "--allow-plain"]
     return words
 
 
@@ -66,14 +69,27 @@ def line(name: str) -> str:
         reason = str(refused).partition(";")[0]
         return f"- **{TITLE}:** {reason}."
     words = " ".join(f"'{word}'" if "?" in word else word for word in target_words(study))
-    return f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md))."
+    # The levels of the page's run that no server of the user's own can offer.
+    factor = study.factors[study.main_factor]
+    measured = study.profiles["quick"].factors.get(study.main_factor) or factor.default
+    in_lab = [f"`{level}`" for level in measured if offered is not None and not offered(factor.levels[level])]
+    without = f", without {listed(in_lab)}, which only a lab has" if in_lab else ""
+    return f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md)){without}."
 
 
 def _url(study: Study) -> str:
-    if any(level.target.get(REPLICA_SET) for level in study.factors[study.main_factor].levels.values()):
+    if any(level.target.get(REPLICA_SET) for level in _levels(study)):
         return URLS["replication"]
     return URLS.get(study.service.program or study.service.kind, URLS["http"])
 
 
 def _has_pooler(study: Study) -> bool:
-    return any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())
+    return any(level.target.get("pooler") for level in _levels(study))
+
+
+def _levels(study: Study) -> Iterable[Level]:
+    return study.factors[study.main_factor].levels.values()
+
+
+def _uses_tls(level: Level) -> bool:
+    return level.transport.get("kind") == "tls"

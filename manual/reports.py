@@ -15,6 +15,7 @@ import sys
 import tempfile
 import textwrap
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -106,7 +107,14 @@ def stored_runs(folder: Path = RUNS, names: str = "*.tar.xz") -> dict[str, Store
         for archive in folder.glob(names):
             shutil.unpack_archive(archive, parent, filter="data")
         ledgers = {folder.name: Ledger.open(folder) for folder in sorted(Path(parent).iterdir())}
-        return {name: StoredRun(read_run(ledger), analyse(ledger)) for name, ledger in ledgers.items()}
+        return {name: StoredRun(read_run(ledger), _cited(analyse(ledger))) for name, ledger in ledgers.items()}
+
+
+def _cited(result: Result) -> Result:
+    """Return a run's result with the published figures of today's study, which may cite them better than the run's."""
+    if result.published is None:
+        return result
+    return result.model_copy(update={"published": load_study(result.study).published})
 
 
 def results(folder: Path = RUNS) -> dict[str, Result]:
@@ -152,9 +160,13 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
 
 
 def _printed(name: str, result: Result) -> str:
-    """Return the command of a run, and the short answer that it prints on a terminal."""
-    text = io.StringIO()
-    render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / name)
+    """Return the command of a run, and the short answer that it prints on a terminal.
+
+    The answer names the folder that a run with this command has: a kept run's own folder has another name.
+    """
+    text, started = io.StringIO(), datetime.fromisoformat(result.started)
+    folder = Path("runs", f"{started:%Y%m%d-%H%M%S}-{result.study}")
+    render_terminal(result, Console(file=text, width=WIDTH), folder)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
     return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"
 

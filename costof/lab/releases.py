@@ -126,17 +126,22 @@ def find_release(version: str, program: str, releases: Mapping[str, Release]) ->
 
     Raises `UNKNOWN_RELEASE`, `RELEASE_NOT_FETCHED` and `NO_PROGRAM_IN_FOLDER`.
     """
+    check_folder(version, program)
     if version.startswith("/"):
-        path = Path(version) / program
-        if not (path.is_file() and os.access(path, os.X_OK)):
-            raise CostofError(ErrorText.NO_PROGRAM_IN_FOLDER, program=program, folder=version)
-        return path.resolve()
+        return (Path(version) / program).resolve()
     release = releases.get(version)
     if release is None:
         raise CostofError(ErrorText.UNKNOWN_RELEASE, program=program, version=version, allowed=", ".join(releases))
     if not release.path.is_file():
         raise CostofError(ErrorText.RELEASE_NOT_FETCHED, name=release.name)
     return release.path
+
+
+def check_folder(version: str, program: str) -> None:
+    """Raise `NO_PROGRAM_IN_FOLDER` if `version` is the absolute path of a folder without this program."""
+    path = Path(version) / program
+    if version.startswith("/") and not (path.is_file() and os.access(path, os.X_OK)):
+        raise CostofError(ErrorText.NO_PROGRAM_IN_FOLDER, program=program, folder=version)
 
 
 def copy_if_private(program: Path, new_folder: Callable[[], Path]) -> Path:

@@ -59,6 +59,10 @@ class ServerPart(Generic[Configuration]):
         """Return whether a server with this configuration has this feature."""
         return True
 
+    @classmethod
+    def check(cls, configuration: Configuration) -> None:
+        """Raise `CostofError` if the user named something that does not exist. Called before anything is started."""
+
     def find(self) -> Path | None:
         """Return the path of the server's program if this feature chooses it, otherwise None. Raises `CostofError`."""
         return None

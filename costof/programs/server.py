@@ -81,6 +81,8 @@ class LabServer(ABC):
     writes: ClassVar[list[str]]
     #: The type of `place.configuration`: a model of the table `lab.server` in a study's TOML file.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+    #: The optional features of the program, and those that this server has.
+    part_types: ClassVar[Sequence[type[ServerPart[Any]]]] = ()
     parts: Sequence[ServerPart[Any]] = ()
 
     #: Whether each write to the server's transaction log makes the file longer, rather than replacing bytes in it.
@@ -88,6 +90,12 @@ class LabServer(ABC):
 
     @abstractmethod
     def __init__(self, place: Place) -> None: ...
+
+    @classmethod
+    def check(cls, configuration: ServerConfiguration) -> None:
+        """Raise `CostofError` if a server with this configuration needs something named by the user that is missing."""
+        for part in cls.part_types:
+            part.check(configuration)
 
     @abstractmethod
     def start(self) -> None:

@@ -99,7 +99,7 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     The words name only the levels in which the arm's context differs from the run's first context. In two cases, they
     name the levels of all factors that the contexts vary:
 
-    - The arm belongs to the first context, which does not differ from itself.
+    - The arm's context differs from the first one at most in its distance.
     - Any context of the run differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (45 ms away)'.
@@ -110,8 +110,9 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     first = controls[0].levels
     varied = [name for name in names if any(each.levels[name] != first[name] for each in controls)]
     crossed = any(sum(each.levels[name] != first[name] for name in varied) > 1 for each in controls)
-    all_named = crossed or not arm.context
-    differing = [name for name in varied if all_named or arm.levels[name] != first[name]]
+    differing = [name for name in varied if arm.levels[name] != first[name]]
+    if crossed or not differing:
+        differing = varied
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
         level, known = arm.levels[distance], study.factors[distance].milliseconds

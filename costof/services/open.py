@@ -29,8 +29,9 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
     `access` has the target's URL and password, which the plan does not contain.
 
-    Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `BAD_SERVER_MEMORY`, `PLAIN_TARGET_UNUSED`,
-    `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the errors of a wrong URL.
+    Raises `NO_SERVICE`, `NO_PROGRAM_IN_FOLDER`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `BAD_SERVER_MEMORY`,
+    `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the
+    errors of a wrong URL.
     """
     service: Service
     if access is None:

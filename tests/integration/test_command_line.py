@@ -105,6 +105,13 @@ def test_dry_run_tells_whether_there_are_enough_restarts_for_verdicts(planned: C
     assert f"12 {after} 5\n" in enough
 
 
+def test_dry_run_tells_the_version_of_each_arms_server() -> None:
+    options = ["run", "postgres-tls", "--dry-run", "--set", "server_version=15,18"]
+    lines = CliRunner().invoke(cli, options, catch_exceptions=False).stdout.splitlines()
+    assert "arm       plain: plain with PostgreSQL 15 (control)" in lines
+    assert "arm       plain@server_version-18: plain with PostgreSQL 18 (control)" in lines
+
+
 @pytest.mark.parametrize(("command", "shown"), [("list", "mongodb-tls"), ("doctor", "costof-engine")])
 def test_costof_list_shows_studies_and_costof_doctor_shows_requirements(command: str, shown: str) -> None:
     assert shown in CliRunner().invoke(cli, [command]).stdout

@@ -46,6 +46,8 @@ OTHERS = {
     "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
 NAMES = {"<name>": "mongodb-tls"}
+#: Folders in which a page's reader would have a build of a server.
+BUILD = re.compile("/opt/[^, ]+")
 COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Each line that can be run. Lines run in the order of the pages, because a line may read an earlier line's files.
 #: Equal lines run once.
@@ -62,6 +64,7 @@ def arguments_of(line: Line) -> list[str]:
     A run in the folder replaces `runs/…`. The command `run` gets --dry-run, and `versus` measures only briefly.
     """
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
+    words = [BUILD.sub(rf"{Path.cwd()}\g<0>", word) for word in words]
     match words:
         case ["run", *_] if "--dry-run" not in words:
             return [*words, "--dry-run"]
@@ -78,6 +81,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "runs").mkdir()
     for study in RUNS:
         fake_run(folder / "runs" / study, plan_of(study, "quick"), TRUTHS.get(study, Truth()), rounds=6)
+    for build in {build for line in COSTOF_LINES for build in BUILD.findall(" ".join(line.words))}:
+        for program in ("postgres", "mariadbd"):
+            path = folder / build.removeprefix("/") / program
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o755)
     return folder
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from costof.cli.main import cli
 from costof.errors import CostofError
+from costof.lab.certificates import Authority
 from costof.studies import study_names
 from costof.study.library import load_study
-from manual.own_servers import TITLE, target_words
+from manual.own_servers import CA_FILE, TITLE, target_words
 from manual.reports import DOCS
 
 
 @pytest.mark.parametrize("name", study_names())
 def test_study_page_says_whether_the_study_can_measure_the_users_own_servers(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (DOCS / "studies" / f"{name}.md").read_text()
     (line,) = (line for line in page.splitlines() if line.startswith(f"- **{TITLE}:**"))
     study = load_study(name)
+    monkeypatch.chdir(tmp_path)
+    Authority(tmp_path).ca_file.rename(CA_FILE)
     two_urls = "--plain-target" in target_words(study)
     if not two_urls:
         monkeypatch.setenv("COSTOF_PASSWORD", "example")

@@ -392,6 +392,7 @@ class SysbenchServer(MariadbServer, LabServer):
     """
 
     parts: Sequence[MariadbPart[Any]]
+    part_types = PARTS
     configuration_type = configuration_of(PARTS)
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from costof.lab.program import find_program, first_words
-from costof.lab.releases import Jar, Release, find_release, unpack_folder
+from costof.lab.releases import Jar, Release, check_folder, find_release, unpack_folder
 from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.parts import VersionedConfiguration
 
@@ -51,6 +51,10 @@ class Version(MariadbPart[VersionedConfiguration]):
     @classmethod
     def is_needed(cls, configuration: VersionedConfiguration) -> bool:
         return bool(configuration.version)
+
+    @classmethod
+    def check(cls, configuration: VersionedConfiguration) -> None:
+        check_folder(configuration.version, "mariadbd")
 
     def find(self) -> Path:
         return find_mariadbd(self.configuration.version)

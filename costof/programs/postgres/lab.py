@@ -97,6 +97,7 @@ class PostgresServer(LabServer):
 
     port, user = PORT, USER
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (*TABLES, ycsb.TABLE)]
+    part_types = PARTS
     configuration_type = configuration_of(PARTS)
 
     def __init__(self, place: Place) -> None:

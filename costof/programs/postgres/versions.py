@@ -6,7 +6,7 @@ from pathlib import Path
 
 from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, find_program, first_words
-from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
+from costof.lab.releases import Jar, Release, check_folder, copy_if_private, find_release, unpack_archive
 from costof.programs.parts import VersionedConfiguration
 from costof.programs.postgres.parts import PostgresPart
 
@@ -79,6 +79,10 @@ class Version(PostgresPart[VersionedConfiguration]):
     @classmethod
     def is_needed(cls, configuration: VersionedConfiguration) -> bool:
         return bool(configuration.version)
+
+    @classmethod
+    def check(cls, configuration: VersionedConfiguration) -> None:
+        check_folder(configuration.version, "postgres")
 
     def find(self) -> Path:
         return copy_if_private(find_postgres(self.configuration.version), self.server.place.lab.new_folder)

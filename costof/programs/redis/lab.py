@@ -71,6 +71,7 @@ class RedisServer(LabServer):
 
     port = PORT
     appends = True
+    part_types = PARTS
     configuration_type = configuration_of(PARTS)
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 

@@ -240,7 +240,8 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     installed = _installed(study.name)
     if installed is None:
         return spec
-    return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up", "several"}))
+    advice = installed.model_dump(include={"measure", "unprotected", "gives_up", "several"})
+    return spec.model_copy(update=advice | {"factors": [name for name in installed.factors if name in study.factors]})
 
 
 def _factor_label(study: Study, factor: str) -> str:

@@ -91,13 +91,18 @@ class ServerLab(LabService):
     """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
-        """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
+        """Prepare a lab with the study's server program, or with `program` if given.
+
+        Raises `NO_SERVICE`, `NO_PROGRAM_IN_FOLDER`.
+        """
         self._program = program or lab_server(plan.study.service.program)
         self._configuration = {
             arm.name: self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
+        for each in configurations:
+            self._program.check(each)
         # If arms (variants) need different servers, the identical copy of the control (the arm without the protection)
         # gets its own server too. Otherwise control and copy would share a server, and whichever is measured later
         # would find warm caches. It would seem faster than arms with their own servers.

@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from costof.cli.fetch import fetch
-from costof.errors import CostofError, ErrorText
+from costof.cli.run import run
+from costof.errors import EXIT_USAGE, CostofError, ErrorText
 from costof.lab.download import FetchError
 from costof.lab.releases import (
     REPOSITORY_VARIABLE,
@@ -29,7 +30,9 @@ from costof.lab.releases import (
     unpack_folder,
 )
 from costof.programs.server import fetchable_releases
+from costof.services.open import open_service
 from tests.support.downloads import serving
+from tests.support.small_plans import plan_of
 
 PROGRAM = b"#!/bin/sh\necho a tool 18.1\n"
 
@@ -126,6 +129,24 @@ def test_users_own_build_of_a_server_is_located_by_the_path_of_its_folder(tmp_pa
     assert caught.value.message is ErrorText.NO_PROGRAM_IN_FOLDER
     (tmp_path / "tool").chmod(0o755)
     assert find_release(str(tmp_path), "tool", {}) == (tmp_path / "tool").resolve()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "postgres-tls --set server_version=18,/opt/none/bin",
+        "postgres-pooling --set server_version=18,/opt/none/bin",
+        "mysql-transport --set server_version=11.4,/opt/none/bin --set transport=plain,tls --set distance=lan",
+    ],
+)
+def test_folder_without_the_server_is_refused_before_anything_starts_also_by_a_dry_run(line: str) -> None:
+    study, *options = line.split()
+    with pytest.raises(CostofError) as dry:
+        CliRunner().invoke(run, [study, "--profile", "quick", *options, "--dry-run"], catch_exceptions=False)
+    with pytest.raises(CostofError) as real:
+        open_service(plan_of(study, "quick", *options[1::2]), None, "a-run")
+    assert dry.value.message is real.value.message is ErrorText.NO_PROGRAM_IN_FOLDER
+    assert dry.value.exit_status == EXIT_USAGE
 
 
 def test_error_for_an_unknown_version_lists_the_known_versions(release: Release) -> None:

@@ -139,7 +139,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
         """Return the sentences about an example service, and the reason for its costs."""
         service = [*for_a_service(index, data)] if data.load is None else []
-        return [*sentences("answer", service), *sentences("why", reasons(index, data))]
+        return [*sentences("answer", service), *sentences("why", [text] if (text := reason(index, data)) else [])]
 
     def key_figures(self, index: Index, data: CostModel) -> list[KeyFigure]:
         return [*key_figures(index, data)] if data.load is None else []
@@ -278,13 +278,15 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
         rate = f"{load.connections_per_second:,g}"
-        clients = "new connections" if has_connections(model) else "operations"
+        clients, each_has = "operations", ""
+        if has_connections(model):
+            clients, each_has = "new connections", f", {fmt.plural(round(load.operations), 'operation')} each"
         yield KeyFigure(
             name=CORES,
             arm=each.protection,
             arm_label=each.label,
             label=f"cores at {rate}/s",
-            title=f"cores at {rate} {clients} a second",
+            title=f"cores at {rate} {clients} a second{each_has}",
             words=f"cores at {rate} {clients} a second",
             unit=CORES,
             metrics=[name for names in metrics.values() for name in names],
@@ -294,12 +296,18 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         )
 
 
-def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return a sentence about the run's first protection: 'A new connection with TLS needs 2 more round trips.'."""
+def reason(index: Index, model: CostModel) -> str:
+    """Return a sentence about the run's first protection: 'A new connection with TLS needs 2 more round trips.'.
+
+    There is a further sentence for each protection that saves round trips, because it has another reason. Without a
+    reason, return ''.
+    """
     texts = []
     connects = has_connections(model)
-    for each in extras(index, model)[:1]:
+    for place, each in enumerate(_in_sentences(index, model)):
         extra, parts = each.connection if connects else each.operation, []
+        if place > 0 and extra.round_trips > -LEAST_ROUND_TRIPS:
+            continue
         if abs(extra.flushes) >= LEAST_ROUND_TRIPS:
             more = "more" if extra.flushes > 0 else "fewer"
             parts.append(fmt.plural_formatted(fmt.count(abs(extra.flushes)), f"{more} flush", f"{more} flushes"))
@@ -319,7 +327,7 @@ def reasons(index: Index, model: CostModel) -> list[str]:
                 f"{fmt.capital(words(index, model)[CONNECTION if connects else OPERATION])} with {each.label} needs "
                 f"{fmt.listed(parts)}."
             )
-    return texts
+    return " ".join(texts)
 
 
 def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
