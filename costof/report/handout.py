@@ -123,14 +123,15 @@ def _text(x: float, y: float, text: str, size: float, colour: str = "ink", style
 
 def _verdict(text: str) -> Iterator[str]:
     for size in VERDICT_SIZES:
-        lines = _lines(text, BOLD * size, WIDTH - 2 * EDGE)
+        lines = wrapped(text, BOLD * size, WIDTH - 2 * EDGE)
         if len(lines) <= MOST_LINES and (len(lines) + 0.2) * size * 1.25 <= TILE_TOP - 80:
             break
     for number, line in enumerate(_fitting(lines, MOST_LINES + 1)):
         yield _text(EDGE, 76 + size + number * size * 1.25, line, size, style=' font-weight="650"')
 
 
-def _lines(text: str, size: float, width: float) -> list[str]:
+def wrapped(text: str, size: float, width: float) -> list[str]:
+    """Return the lines of a text that is wrapped to this width. Size (of the font) and width are in pixels."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
@@ -155,7 +156,7 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
             f'fill="{_colour(name)}"/>'
         )
     label = f"{figure.arm_label}: {figure.whole_label}" if several else figure.whole_label
-    for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
+    for number, line in enumerate(_fitting(wrapped(label, 15, width - 36), 3)):
         yield _text(inner, top + 27 + 18 * number, line, 15, "soft")
     yield _text(inner, top + 100, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')
     places, room, y = interval_scale(figure.difference), width - 40, top + 122
@@ -178,10 +179,10 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
 def _foot(handout: Handout) -> Iterator[str]:
     y, room = TILE_TOP + TILE_HEIGHT + 34, WIDTH - 2 * EDGE - 20
     for label, text in handout.summary.beside_verdict:
-        for line in _fitting(_lines(f"{label}: {text}".replace(fmt.NBSP, " "), 17, room), 2):
+        for line in _fitting(wrapped(f"{label}: {text}".replace(fmt.NBSP, " "), 17, room), 2):
             yield _text(EDGE, y, line, 17)
             y += 22
-    yield _text(EDGE, HEIGHT - 44, _fitting(_lines(versions(handout), 15, room), 1)[0], 15, "soft")
+    yield _text(EDGE, HEIGHT - 44, _fitting(wrapped(versions(handout), 15, room), 1)[0], 15, "soft")
     # The letters of a monospaced font are about 0.6 times as wide as the font is high.
     size = min(15.0, (WIDTH - 2 * EDGE) / max(1, len(handout.command)) / 0.605)
     yield _text(EDGE, HEIGHT - 18, handout.command, max(8.0, round(size, 1)), style=f' font-family="{MONO}"')

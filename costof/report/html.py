@@ -32,12 +32,13 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles
+from costof.report.handout import BOLD, HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles, wrapped
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """Maximum size in pixels of the picture at the top of the page, so that no scrolling is needed at 1280 × 800."""
-VERDICT_HEIGHT = 70
-"""Height in pixels of a further sentence of the verdict (two rows of text), which the picture leaves free."""
+VERDICT_ROWS, VERDICT_SIZE, VERDICT_WIDTH, ROW_HEIGHT = 2, 22, 1200, 30
+"""`HEAD_HEIGHT` leaves room for this many rows of the verdict. For each further row, the picture is shorter by
+`ROW_HEIGHT`. Size (of the font), width and height are in pixels."""
 
 
 @dataclass
@@ -106,8 +107,9 @@ def arrange(document: Document) -> Layout:
     chosen = max(figures, key=lambda figure: figure.rank, default=None)
     whole = False
     if document.handout and chosen is not None:
-        height = HEAD_HEIGHT - VERDICT_HEIGHT * (len(document.handout.summary.lines) - 1)
-        layout.picture, whole = _in_head(chosen, height)
+        verdict = document.handout.summary.lines
+        rows = sum(len(wrapped(line, BOLD * VERDICT_SIZE, VERDICT_WIDTH)) for line in verdict)
+        layout.picture, whole = _in_head(chosen, HEAD_HEIGHT - ROW_HEIGHT * max(0, rows - VERDICT_ROWS))
         layout.reading = chosen.reading
     for part, blocks in parts:
         if not part.title:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.format import NBSP, capital
+from costof.format import NBSP
 from costof.report import build_result
 from costof.report.markdown import escape
 from costof.report.result import Result
@@ -34,7 +34,7 @@ def pooling() -> Result:
 def test_study_page_names_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
-    assert helps(pooling).startswith(capital(encrypted.label))
+    assert helps(pooling).startswith(f"With TLS, {encrypted.label} raises")
     assert unencrypted.label not in helps(pooling)
 
 

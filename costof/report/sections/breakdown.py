@@ -28,7 +28,7 @@ from costof.study.arms import PlannedArm
 HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
     "The table compares the service before and after each of two steps: the gateway is added, and then columns are "
-    "encrypted. The columns contain the CPU time that a program needs for an operation before the step, and the CPU "
+    "encrypted. For each program, it has the CPU time of an operation before the step, and the CPU "
     "time that the step adds, both as means over rounds. A program's share is its added CPU time divided by the added "
     "CPU time of all programs, with its 95 % interval (Fieller). A program that needs less CPU time after the step "
     "has a negative share, so the shares of the others can exceed 100 %. Added CPU time lowers the throughput if all "

@@ -366,8 +366,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     costly = {arm.context for _, arm, effect in effects if effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)}
     free = {arm.context: (arm, effect) for _, arm, effect in effects if arm.context not in costly}
     tail = f" No protection has a measurable cost{_places(list(free.values()))} in {names}." if free else ""
-    among = f" Other relative costs in {names} are smaller." if len(labels) > 1 else ""
-    return f"{sentence(most, lines)}{among}{tail}"
+    return f"{sentence(most, lines)}{tail}"
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:

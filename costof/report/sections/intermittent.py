@@ -35,8 +35,8 @@ METHOD = (
     "has more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (
-    "An operation is slow if its time exceeds the median of its slice (measured window) by more than half of this "
-    "median, and by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
+    "An operation is slow if it takes more than 1.5 times the median of its slice (measured window), and more than "
+    "this median plus half of the control's. A t-test over {unit}s compares the variant's share of slow "
     "operations with the share of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.

@@ -40,7 +40,7 @@ HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
     "workers (Little's law). More workers lengthen each operation and do not raise the rate. The column 'limit' "
-    "says what limits the rate: the CPU time that one program may use, or this machine's CPU."
+    "says what limits the rate: the CPU quota of a program, or this machine's CPU."
 )
 
 
@@ -136,7 +136,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     """Return what limits the rate, in words: a role's CPU quota or the machine's CPU; None if neither is used up."""
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:
-        return f"the CPU time that the {role} may use"
+        return f"the CPU quota of the {role}"
     used = cpu.seconds_per_1000
     if sum(used.values()) * per_second / 1000 < CORES_USED * cores:
         return None

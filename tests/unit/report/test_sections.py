@@ -81,9 +81,9 @@ def test_report_states_only_the_rate_of_requests_if_all_workers_are_always_busy(
         loop = loops(result)[name]
         assert loop.in_flight == pytest.approx(IN_FLIGHT, rel=0.001)
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
-        assert loop.limit == "the CPU time that the balancer may use"
+        assert loop.limit == "the CPU quota of the balancer"
     text = findings(result)
-    assert f"The CPU time that the balancer may use limits '{RATE}'." in text
+    assert f"The CPU quota of the balancer limits '{RATE}'." in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1

@@ -66,8 +66,8 @@ ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your dis
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. The own time of an operation is the rest of its "
     "time, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
-    "connections to the servers. Own times and round-trip times are uncertain, and the intervals of calculated "
-    "times include this."
+    "connections to the servers. The intervals of calculated times include the "
+    "uncertainty of all measured times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.

@@ -207,11 +207,9 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"from {first} to {last}."
             )
         rest = len(points) - len(sure)
-        others = "the other one" if rest == 1 else f"the other {rest}"
-        verb = "adds" if effect == COST else "saves"
         return (
-            f"For {len(sure)} of the {len(points)} percentiles from {first} to {last}, {subject} {about} {what}. For "
-            f"{others}, this run cannot tell whether {index.label(curve.arm)} {verb} {amount} or nothing."
+            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles from {first} to {last}. The "
+            f"effect on the other {rest if rest > 1 else 'one'} is unresolved."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
