@@ -115,7 +115,7 @@ class Published(Model):
         years = sorted(set(re.findall(r"\b(?:19|20)\d\d\b", self.date)))
         date = self.date if len(years) < 2 else f"{years[0]} to {years[-1]}"
         return (
-            f"The published figures are from {self.source} ({date}). Set-up of the published measurements: "
+            f"The published figures ({date}) are from {self.source}. Set-up of the published measurements: "
             f"{self.setting.rstrip('.')}."
         )
 

@@ -26,7 +26,7 @@ from costof.report.palette import VERDICT_COLOURS
 from costof.report.sections import Section, sentences
 from costof.report.summary import NO_MITIGATION
 from costof.results.index import Index, Lead
-from costof.results.models import Core, Sentence
+from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import (
@@ -427,13 +427,18 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
         compared = f"compared with {protection}"
         improves = "raises" if _is_rate(index, data) else fmt.verbs(index.metrics[data.metric].unit).less
         clauses: list[str] = []
+        stated = ""
         for each in helping:
             if each.recovered is None:
                 clause = f"{_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
                 part = f"all ({share})" if round(each.recovered.value, 2) >= ALL else str(share)
-                clause = f"{_subject(each)} recovers {part} of {_whose_loss(index, data, [each])}"
+                whole = _whose_loss(index, data, [each])
+                if (level := data.reference_levels.get(each.factor, "")) and level != stated:
+                    clauses.append(fmt.capital(f"with {level}, {_loss_in_words(index, data)}"))
+                    stated = level
+                clause = f"{_subject(each)} recovers {part} of {'this loss' if level else whole}"
             else:
                 # "Recovers 333 % of the loss" is hard to read, so the sentence says how much the metric improves.
                 level = data.reference_levels.get(each.factor, "")
@@ -501,20 +506,32 @@ def _reference_at(index: Index, data: Mitigations, each: Mitigation) -> str:
     return label if is_main else f"{label} ({each.factor} {level})"
 
 
+def _loss_in_words(index: Index, data: Mitigations) -> str:
+    """Return the loss that mitigations reduce, as a clause: "TLS lowers 'commits a second' by 11,057 /s"."""
+    effect = index.effect(data.metric, data.reference)
+    assert effect is not None
+    size, label, words = _loss(index, effect), index.label(data.reference), _metric(index, data)
+    return f"{label} adds {size} to {words}" if effect.difference.value > 0 else f"{label} lowers {words} by {size}"
+
+
+def _loss(index: Index, effect: Effect) -> str:
+    size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
+    return fmt.absolute(size, index.metrics[effect.metric].unit).value
+
+
 def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigation] = ()) -> str:
     """Return the loss that mitigations reduce, such as "the 11,057 /s by which TLS lowers 'commits a second'".
 
     `mitigations` are by default all that keep a part of the protection. If they change factors that the control has
     too, the text ends with the reference's levels of these factors, such as 'with one client'.
     """
-    effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
+    effect = index.effect(data.metric, data.reference)
     if effect is None:
         return "the loss"
-    size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
     factors = [each.factor for each in mitigations or data.protecting]
     levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(factor, "") for factor in factors)))]
     where = f" with {fmt.listed(levels)}" if levels else ""
-    loss, label = fmt.absolute(size, metric.unit).value, index.label(data.reference)
+    loss, label = _loss(index, effect), index.label(data.reference)
     change = f"that {label} adds to" if effect.difference.value > 0 else f"by which {label} lowers"
     return f"the {loss} {change} {_metric(index, data)}{where}"
 

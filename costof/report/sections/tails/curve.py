@@ -206,10 +206,14 @@ def _sentence(index: Index, curve: Curve) -> str:
                 f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every percentile "
                 f"from {first} to {last}."
             )
-        rest = len(points) - len(sure)
+        if len(sure) < len(points) / 2:
+            return (
+                f"{subject} may {about.replace('adds', 'add').replace('saves', 'save')} {what}. This effect is "
+                f"resolved at only {len(sure)} of the {len(points)} percentiles from {first} to {last}."
+            )
         return (
-            f"{subject} {about} {what} at {len(sure)} of the {len(points)} percentiles from {first} to {last}. The "
-            f"effect on the other {rest if rest > 1 else 'one'} is unresolved."
+            f"{subject} {about} {what} from {first} to {last}. At {len(points) - len(sure)} of the {len(points)} "
+            "percentiles in this range, the effect is unresolved."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
