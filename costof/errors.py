@@ -214,8 +214,8 @@ class ErrorText:
         "--target")
     LAB_ONLY_STUDY = usage(lambda study: f"{study} can be measured only in a lab, because it changes its servers' "
         "settings; remove --target")
-    LAB_ONLY_PROGRAM = usage(lambda study: f"{study} can be measured only in a lab, because it measures only "
-        "servers that costof starts; remove --target")
+    LAB_ONLY_PROGRAM = usage(lambda study: f"{study} can be measured only in a lab, because it cannot yet "
+        "address servers that costof does not start; remove --target, or compare your servers with costof versus")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
         f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "
         "--pooler URL if you have a pooler")

@@ -18,6 +18,7 @@ from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
 from manual import claims, glance, own_servers, processors
+from manual.kept import KEPT
 
 #: The file with a report's figures, picture and calculator, which the page shows in an iframe.
 EMBEDDED = "{run}-embedded.html"
@@ -61,6 +62,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
         _verdict(result),
         "\n".join(
             [
+                *(f"- {note}" for note in (KEPT[result.run].notes if result.run in KEPT else ())),
                 *glance.lines(result, results),
                 *glance.intervals(result),
                 *glance.memory(result),
@@ -68,7 +70,6 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
             ]
         ),
         frame,
-        "## What helps, best first",
         *_mitigations(result, results, parts.get("mitigations")),
     ]
     if published := [*claims.paragraphs(result)]:
@@ -98,9 +99,13 @@ def answer_beyond_study(result: Result) -> str:
 
 
 def _mitigations(result: Result, results: Mapping[str, Result], part: Part | None) -> Iterator[str]:
+    """Yield the section about mitigations. Yield nothing for a study that judges none, such as one of topologies."""
     data = result.sections.mitigations
+    links = fmt.listed([glance.link(other.study) for other in glance.helping_elsewhere(result, results)])
+    if data is None and not links:
+        return
+    yield "## What helps, best first"
     if part is None or data is None or not data.protecting:
-        links = fmt.listed([glance.link(other.study) for other in glance.helping_elsewhere(result, results)])
         elsewhere = MEASURED_ELSEWHERE.format(links=links) if links else ""
         advises = data is not None and data.measure
         yield NO_MITIGATION + elsewhere + (TO_MEASURE.format(study=result.study, data=data) if advises else "")

@@ -20,7 +20,8 @@ class KeptRun:
     - `question`: the heading of the run's answer;
     - `page`: the page in `docs/` that quotes the answer. If the page quotes several answers, the anchor of each heading
       is the name of the run;
-    - `fetches`: the programs that `costof fetch` gets before the run.
+    - `fetches`: the programs that `costof fetch` gets before the run;
+    - `notes`: Markdown below the verdict, an item of a list each: what the verdict alone does not tell.
     """
 
     name: str
@@ -29,6 +30,7 @@ class KeptRun:
     page: str
     options: str = ""
     fetches: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def is_of_study(self) -> bool:
@@ -38,6 +40,20 @@ class KeptRun:
 
 #: Options of studies whose quick profile needs more time on a slow machine.
 STUDY_OPTIONS = {"postgres-pooling": "--budget 150s"}
+#: Notes for the answers of studies. They have no figures of the kept run, which may be measured again.
+STUDY_NOTES = {
+    "mongodb-chained-replication": (
+        "**Only where the primary's CPU is the limit**, as on these nodes with a fifth of a core. With 5 ms between nodes "
+        "and a core each, a chain of 7 nodes loses 36 % [30, 41] of its writes with w:majority "
+        "([an earlier run](#earlier-runs)), and a published replica set of 7 nodes with 4 cores each loses 30 %.",
+    ),
+    "redis-tls": (
+        "**Is stunnel better?** No: it adds more than Redis's own TLS to a new connection on the wire, to a GET and to the "
+        "memory of a connection, and as much through redis-py.",
+        "**Most of the time that redis-py adds** to a new connection goes into loading the system's authorities (CAs), "
+        "which it does for each connection with TLS.",
+    ),
+}
 UPGRADES_PAGE = "upgrades.md"
 UPGRADES = (
     KeptRun(
@@ -60,7 +76,8 @@ UPGRADES = (
 
 
 def _of_study(name: str) -> KeptRun:
-    return KeptRun(name, name, load_study(name).title, f"studies/{name}.md", STUDY_OPTIONS.get(name, ""))
+    title, page = load_study(name).title, f"studies/{name}.md"
+    return KeptRun(name, name, title, page, STUDY_OPTIONS.get(name, ""), notes=STUDY_NOTES.get(name, ()))
 
 
 KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}

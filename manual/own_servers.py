@@ -29,6 +29,11 @@ URLS = {
 #: The URLs above do not require TLS. If a study measures TLS, this option requires it, also of costof's own log-in, and
 #: --allow-plain permits the measured connections without TLS.
 CA_FILE = "ca.pem"
+#: What to do with servers of the user's own that the study cannot measure.
+COMPARE = (
+    " To compare two servers of your own, one with the protection and one without, let `costof versus` run a load "
+    "generator against both ([how](../own-questions.md))."
+)
 PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/shop"
 
 
@@ -67,7 +72,7 @@ def line(name: str) -> str:
         if refused.exit_status != EXIT_USAGE:
             raise
         reason = str(refused).partition(";")[0]
-        return f"- **{TITLE}:** {reason}."
+        return f"- **{TITLE}:** {reason}.{COMPARE}"
     words = " ".join(f"'{word}'" if "?" in word else word for word in target_words(study))
     # The levels of the page's run that no server of the user's own can offer.
     factor = study.factors[study.main_factor]

@@ -31,6 +31,11 @@ If processors made no difference, one ratio in 20 would not agree by chance.
 
 """
 COLUMNS = ("effect", "first", "second", "quotient", "agrees", "time without", "time added")
+#: Follows the number of effects that agree, if some do not.
+ADVICE = (
+    ": times and percentages depend on the processor, and counts of round trips do not, so repeat the run on a machine "
+    "like yours"
+)
 NONE_KEPT = "There are no runs on two processors yet.\n"
 
 
@@ -61,7 +66,8 @@ def line(first: Result | None, second: Result) -> str:
     pair = _compared(first, second) if first is not None else None
     if pair is None:
         return ""
-    return f"Compared with a run on [another processor](../processors.md#{second.study}), {_counts(pair)}."
+    differs = any(agrees(change) is False for change in pair.changes)
+    return f"Compared with a run on [another processor](../processors.md#{second.study}), {_counts(pair)}{ADVICE * differs}."
 
 
 def processor(result: Result) -> str:

@@ -29,7 +29,7 @@ def test_study_page_says_whether_the_study_can_measure_the_users_own_servers(
     two_urls = "--plain-target" in target_words(study)
     if not two_urls:
         monkeypatch.setenv("COSTOF_PASSWORD", "example")
-    measured = "`" in line
+    measured = "measured with `" in line
     words = shlex.split(line.split("`")[1]) if measured else ["costof", "run", name, *target_words(study)]
     ended = CliRunner().invoke(cli, [*words[1:], "--dry-run"])
     if measured:
