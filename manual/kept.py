@@ -43,13 +43,13 @@ STUDY_OPTIONS = {"postgres-pooling": "--budget 150s"}
 #: Notes for the answers of studies. They have no figures of the kept run, which may be measured again.
 STUDY_NOTES = {
     "mongodb-chained-replication": (
-        "**Only where the primary's CPU is the limit**, as on these nodes with a fifth of a core. With 5 ms between nodes "
-        "and a core each, a chain of 7 nodes loses 36 % [30, 41] of its writes with w:majority "
+        "**Only where the primary's CPU is the limit**, as on these nodes with a fifth of a core. With 5 ms between "
+        "nodes and a core each, a chain of 7 nodes loses 36 % [30, 41] of its writes with w:majority "
         "([an earlier run](#earlier-runs)), and a published replica set of 7 nodes with 4 cores each loses 30 %.",
     ),
     "redis-tls": (
-        "**Is stunnel better?** No: it adds more than Redis's own TLS to a new connection on the wire, to a GET and to the "
-        "memory of a connection, and as much through redis-py.",
+        "**Is stunnel better?** No: it adds more than Redis's own TLS to a new connection on the wire, to a GET and to "
+        "the memory of a connection, and as much through redis-py.",
         "**Most of the time that redis-py adds** to a new connection goes into loading the system's authorities (CAs), "
         "which it does for each connection with TLS.",
     ),

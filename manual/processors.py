@@ -67,7 +67,8 @@ def line(first: Result | None, second: Result) -> str:
     if pair is None:
         return ""
     differs = any(agrees(change) is False for change in pair.changes)
-    return f"Compared with a run on [another processor](../processors.md#{second.study}), {_counts(pair)}{ADVICE * differs}."
+    text = f"Compared with a run on [another processor](../processors.md#{second.study}), {_counts(pair)}"
+    return f"{text}{ADVICE if differs else ''}."
 
 
 def processor(result: Result) -> str:
