@@ -39,7 +39,7 @@ NO_MITIGATION = (
     "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "
     "in a single setting."
 )
-MEASURED_ELSEWHERE = " Another study of this server measured some: {links}."
+MEASURED_ELSEWHERE = " For mitigations of this server, see {links}."
 TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --set {data.measure}`."
 
 

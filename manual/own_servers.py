@@ -26,8 +26,8 @@ URLS = {
     "replication": "mongodb://user@db:27017/?replicaSet=rs0&tls=true",
     "encryption": "mysql://user@db:3306/",
 }
-#: The URLs above do not require TLS. If a study measures TLS, this option requires it, also of costof's own log-in, and
-#: --allow-plain permits the measured connections without TLS.
+#: Some of these URLs do not require TLS. For studies that measure TLS, the option --tls-ca with this file requires it,
+#: for costof's own connection too. The option --allow-plain then permits the measured connections without TLS.
 CA_FILE = "ca.pem"
 #: What to do with servers of the user's own that the study cannot measure.
 COMPARE = (

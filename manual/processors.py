@@ -98,10 +98,10 @@ def agrees(change: Change) -> bool | None:
 
 
 def _counts(pair: Compared) -> str:
-    """Return text such as '4 of 5 headline effects agree, and 1 more cannot be compared'."""
+    """Return text such as '4 of 5 main effects agree, and 1 more cannot be compared'."""
     found = [agrees(change) for change in pair.changes]
     unknown = found.count(None)
-    text = f"{found.count(True)} of {fmt.plural(len(found) - unknown, 'headline effect')} agree"
+    text = f"{found.count(True)} of {fmt.plural(len(found) - unknown, 'main effect')} agree"
     return text + (f", and {unknown} more cannot be compared" if unknown else "")
 
 
@@ -109,10 +109,10 @@ def _summary(pairs: list[Compared]) -> str:
     found = [agrees(change) for pair in pairs for change in pair.changes]
     compared, same = len(found) - found.count(None), found.count(True)
     if not compared:
-        return "No headline effect can be compared, because in one of the two runs its interval reaches 0.\n"
+        return "No main effect can be compared, because in one of the two runs its interval reaches 0.\n"
     goal = "reached" if same >= GOAL * compared else "not reached"
     lines = [
-        f"**{same} of {fmt.plural(compared, 'headline effect')} agree** ({same / compared:.0%}). The goal, "
+        f"**{same} of {fmt.plural(compared, 'main effect')} agree** ({same / compared:.0%}). The goal, "
         f"{GOAL:.0%}, is {goal}.".replace("%", " %")
     ]
     if found.count(None):

@@ -127,9 +127,8 @@ def document(result: Result, *more: Part) -> Document:
 def _document(result: Result, index: Index, parts: list[Part]) -> Document:
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
-        measured += (
-            f" of a budget of {fmt.duration(result.budget_seconds)}, ended early because every main effect was clear"
-        )
+        budget = fmt.duration(result.budget_seconds)
+        measured += f" of a budget of {budget}, ended early because every main effect had a verdict"
     elif result.resumed_with_budget and result.budget_seconds:
         measured += f" of a budget of {fmt.duration(result.budget_seconds)}"
     return Document(

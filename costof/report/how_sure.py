@@ -117,8 +117,9 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
     """Return the affected quantities in words.
 
-    If not all arms are affected, add the arms of a single quantity, or 'for some variants' to several. If there are
-    more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key figures'.
+    A quantity that is not affected in all arms is followed by its arms if it is the only one, and otherwise by 'some
+    variants'. If there are more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key
+    figures'.
     """
     if len(affected) == len(figures) > 1:
         return every
@@ -126,11 +127,10 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
     if len(quantities) > MOST_NAMES:
         return f"{len(affected)} of the {len(figures)} key figures"
     known = _arms_by_quantity(figures)
-    partly = any(labels != known[words] for words, labels in quantities.items())
-    if not partly:
-        return fmt.listed([*quantities])
-    which = fmt.listed(next(iter(quantities.values()))) if len(quantities) == 1 else "some variants"
-    return f"{fmt.listed([*quantities])} for {which}"
+    partly = [words for words, labels in quantities.items() if labels != known[words]]
+    if len(quantities) == 1 and partly:
+        return f"{partly[0]} for {fmt.listed(quantities[partly[0]])}"
+    return fmt.listed([f"{words} (some variants)" if words in partly else words for words in quantities])
 
 
 def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:

@@ -39,7 +39,7 @@ USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
 class Observation(NamedTuple):
-    """The number of operations of a slice (measured window), and how many of them took longer than the limit.
+    """A slice (measured window): its round, rate and operations, and how many of these took longer than the limit.
 
     If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. `operations` is then 1,
     and `beyond` is 1 if the percentile exceeds the limit, otherwise 0.

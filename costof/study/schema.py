@@ -6,7 +6,6 @@ in a study, so that code that uses a `Study` needs no checks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from math import ceil
 from pathlib import Path
@@ -111,11 +110,9 @@ class Published(Model):
 
     @property
     def cited(self) -> str:
-        """A citation with source, date (if there are several, their first and last year) and setting."""
-        years = sorted(set(re.findall(r"\b(?:19|20)\d\d\b", self.date)))
-        date = self.date if len(years) < 2 else f"{years[0]} to {years[-1]}"
+        """A citation with source, date and setting."""
         return (
-            f"The published figures ({date}) are from {self.source}. Set-up of the published measurements: "
+            f"The published figures are from {self.source}. Date: {self.date}. Set-up of the published measurements: "
             f"{self.setting.rstrip('.')}."
         )
 

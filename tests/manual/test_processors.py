@@ -38,7 +38,7 @@ def with_twice_the_ratio(effect: Effect) -> Effect:
 
 def test_effects_with_equal_ratios_on_both_processors_agree(first: Result) -> None:
     text = page({STUDY: first}, {STUDY: on(first, SECOND)})
-    agreeing, compared = map(int, re.findall(r"\*\*(\d+) of (\d+) headline effects agree\*\*", text)[0])
+    agreeing, compared = map(int, re.findall(r"\*\*(\d+) of (\d+) main effects agree\*\*", text)[0])
     assert agreeing == compared == text.count("| yes |") > 0
     assert FIRST in text
     assert SECOND in text
@@ -63,7 +63,7 @@ def test_study_page_links_to_its_section_with_the_number_of_effects_that_agree(f
     text, link = page({STUDY: first}, {STUDY: second}), line(first, second)
     assert f" {{#{STUDY}}}\n" in text
     assert f"(../processors.md#{STUDY})" in link
-    (counts,) = re.findall(r"\d+ of \d+ headline effects agree", link)
+    (counts,) = re.findall(r"\d+ of \d+ main effects agree", link)
     assert f"**{counts}** ([the study](studies/{STUDY}.md))" in text
 
 

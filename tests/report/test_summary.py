@@ -208,7 +208,7 @@ def test_summary_names_arms_with_a_cost_before_unresolved_arms() -> None:
         "second' by up to 30 /s (unresolved)."
     )
     assert how_sure(index, brief.figures, []) == (
-        "limited: after 10 rounds, the effects on 'reads a second' and a read for some variants are unresolved."
+        "limited: after 10 rounds, the effects on 'reads a second' (some variants) and a read are unresolved."
     )
 
 

@@ -265,7 +265,7 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """If the server still has the run's record (`marker`), remove the run's keys. Return True."""
+        """Remove the run's keys and return True; return False if the server no longer has the run's `marker`."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):

@@ -75,7 +75,7 @@ def too_few_rounds(core: Core) -> str | None:
     needed = fmt.roughly(core.measured_seconds / core.rounds * (FEWEST_ROUNDS + 1))
     return (
         f"Only {fmt.plural(core.rounds, 'round')} fitted into the budget; an answer needs at least {FEWEST_ROUNDS}. "
-        f"Measure for {needed} or more (--budget), or measure fewer arms."
+        f"Measure for {needed} or more (--budget), or measure fewer variants."
     )
 
 

@@ -189,7 +189,7 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
         ]
         details = [f"{fmt.plural(failed, 'error')} in {fmt.listed(where)}, whose figures count only successes"]
     elif elsewhere:
-        details = [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices, which no figure includes"]
+        details = [f"{fmt.plural(elsewhere, 'error')} in the warm-up or in discarded windows, which no figure includes"]
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
     label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
     return Check(

@@ -354,8 +354,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
     if not effects:
         return None
-    labels = [*dict.fromkeys(f"'{line.metric.label}'" for line in remaining)]
-    names = fmt.listed(labels)
+    names = fmt.listed([*dict.fromkeys(f"'{line.metric.label}'" for line in remaining)])
     costs = [each for each in effects if each[2].verdict is Verdict.COSTS]
     if not costs:
         unresolved = sum(effect.verdict is Verdict.UNRESOLVED for *_, effect in effects)

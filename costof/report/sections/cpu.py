@@ -85,7 +85,7 @@ def _table(index: Index, context: Context) -> Table:
             shares = [fmt.percent(share) if share >= LEAST_SHOWN else fmt.NONE for share in waited]
             total = _number(sum(cpu.seconds_per_1000.values()))
             rows.append(Row([*map(Cell, [index.short(cpu.arm), *seconds, total, *shares])]))
-    columns = [Column("arm", "text"), *map(Column, [*roles, "total", *limits])]
+    columns = [Column("variant", "text"), *map(Column, [*roles, "total", *limits])]
     note = " ".join(text for word, text in MEANINGS.items() if any(name.startswith(word) for name in limits))
     return Table(columns, rows, f"CPU seconds per 1,000 operations{context.suffix}", note, group="workload")
 

@@ -11,7 +11,7 @@ from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Sentence
 
-HEAD = ["arm", "source", "facts", "slices", "slices discarded"]
+HEAD = ["variant", "source", "facts", "slices", "slices discarded"]
 LINKS = ["link", "method", "configured", "median", "difference", "p99", "probes"]
 UNVERIFIED = ("verify", "none")
 
@@ -65,7 +65,7 @@ class EvidenceSection(Section[None, None]):
         if errors:
             yield Bullets(errors, label="Errors", tone="error")
         else:
-            answered = ": every operation of every arm succeeded" if index.core.rounds else ""
+            answered = ": every operation of every variant succeeded" if index.core.rounds else ""
             yield Paragraph(f"None{answered}.", media=HTML)
         if warnings := index.core.warnings:
             yield Heading("Warnings", media=FILES)

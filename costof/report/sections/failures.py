@@ -16,7 +16,7 @@ from costof.results.index import Index
 from costof.results.models import FailedOperations, MissingFigure, Sentence
 from costof.study.commands import COMMAND
 
-HEAD = ["workload", "arm", "failed", "operations", "failed more than with the control"]
+HEAD = ["workload", "variant", "failed", "operations", "failed more than with the control"]
 TITLE = "Failed operations"
 METHOD = (
     "The interval of a difference between two shares of failed operations is computed by Newcombe's method (1998). "

@@ -25,13 +25,13 @@ from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
-HEAD = ["metric", "arm", "outlying slices", "compared with other slices", "control: outlying slices"]
+HEAD = ["metric", "variant", "outlying slices", "compared with other slices", "control: outlying slices"]
 SLOW_TITLE = "Slow operations"
-SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
+SLOW_HEAD = ["metric", "variant", "slow operations", "control: slow operations"]
 METHOD = (
-    "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if it is "
-    "clearly worse than this median while the round's slices of the control and its copy are not. Clearly means by "
-    "more than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant "
+    "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if, relative "
+    "to this median, it is worse than the round's slices of the control and its copy are relative to theirs, by more "
+    "than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant "
     "has more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (

@@ -13,7 +13,7 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.study.options import Limit
 
-HEAD = ["limit", "arm", "measured", "result"]
+HEAD = ["limit", "variant", "measured", "result"]
 WORDS = {State.WITHIN: "kept", State.EXCEEDED: "exceeded", State.OPEN: "undecided"}
 
 

@@ -49,12 +49,12 @@ ELSEWHERE = ", or measure from another machine"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES_IN_USE = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
-    "arrivals": "Clients arrive at random times (Poisson), the same for all arms, and do not wait for each other. The "
-    "time of a connection starts when its client arrives.",
-    "paced": "Operations arrive at random times (Poisson), the same for all arms, and use any free connection. The "
+    "arrivals": "Clients arrive at random times (Poisson), the same for all variants, and do not wait for each other. "
+    "The time of a connection starts when its client arrives.",
+    "paced": "Operations arrive at random times (Poisson), the same for all variants, and use any free connection. The "
     "time of an operation starts when it arrives and includes waiting for a connection.",
-    "thinking": "Each connection has a user who pauses for a random time (exponential), the same for all arms, then "
-    "sends a request and waits for the answer. A slower arm therefore gets slightly fewer requests.",
+    "thinking": "Each connection has a user who pauses for a random time (exponential), the same for all variants, "
+    "then sends a request and waits for the answer. A slower variant therefore gets slightly fewer requests.",
 }
 
 

@@ -40,7 +40,7 @@ def _method(index: Index) -> list[str]:
         f"An effect is the mean over {index.unit}s of the difference between variant and control. A relative effect is "
         f"the geometric mean over {index.unit}s of the ratio of variant to control. The 95 % interval is computed from "
         f"the {index.unit}s, not from single operations. The variance of an effect is estimated from its "
-        "own values and, with less weight, from those of the other variants in the same metric.",
+        "own values and from those of the other variants in the same metric.",
         "Main effects are the effects in the study's most important metrics. Verdicts are corrected for multiple "
         "testing: main effects by Holm, the others by Benjamini and Hochberg. The printed intervals are not "
         "corrected. So an effect can be “unresolved” although its interval just excludes zero.",

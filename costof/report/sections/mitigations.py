@@ -235,13 +235,16 @@ class MitigationsSection(Section[Spec, Mitigations]):
 def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     """Return the run's spec with the advice of the installed study of the same name, if there is one.
 
-    The advice is for the next run, which uses the installed study. The study of this run may be older.
+    The study of this run may be older. The advice is for the next run, which uses the installed study. The installed
+    study also says which of its factors are mitigations.
     """
     installed = _installed(study.name)
     if installed is None:
         return spec
+    own = [name for name in spec.factors if name not in load_study(study.name).factors]
+    factors = [*(name for name in installed.factors if name in study.factors), *own]
     advice = installed.model_dump(include={"measure", "unprotected", "gives_up", "several"})
-    return spec.model_copy(update=advice | {"factors": [name for name in installed.factors if name in study.factors]})
+    return spec.model_copy(update=advice | {"factors": factors})
 
 
 def _factor_label(study: Study, factor: str) -> str:
@@ -434,11 +437,12 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
                 part = f"all ({share})" if round(each.recovered.value, 2) >= ALL else str(share)
-                whole = _whose_loss(index, data, [each])
-                if (level := data.reference_levels.get(each.factor, "")) and level != stated:
+                level = data.reference_levels.get(each.factor, "")
+                if level and level != stated:
                     clauses.append(fmt.capital(f"with {level}, {_loss_in_words(index, data)}"))
-                    stated = level
-                clause = f"{_subject(each)} recovers {part} of {'this loss' if level else whole}"
+                stated = level
+                loss_in_words = "this loss" if level else _whose_loss(index, data, [each])
+                clause = f"{_subject(each)} recovers {part} of {loss_in_words}"
             else:
                 # "Recovers 333 % of the loss" is hard to read, so the sentence says how much the metric improves.
                 level = data.reference_levels.get(each.factor, "")

@@ -123,11 +123,11 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
-        differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'at most '}{fmt.percent(max(spreads))}"
+        differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'up to '}{fmt.percent(max(spreads))}"
         differ += " (standard deviation)"
-        limit = f"this run could detect only effects above {fmt.percent(max(smallest))}, because {differ}"
-        copies = _largest_noise(index, noisy)
-        reason = f" In {names}, {f'{copies}, so a smaller effect stays hidden' if copies else limit}."
+        reason = f" In {names}, noise hides effects of up to {fmt.percent(max(smallest))}: {differ}."
+        if copies := _largest_noise(index, noisy):
+            reason = f" In {names}, {copies}, so a smaller effect can stay hidden."
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
@@ -173,7 +173,9 @@ def _largest_noise(index: Index, noisy: Sequence[Effect]) -> str:
     noise = floor.relative if index.metrics[effect.metric].better == "lower" else floor.relative / (1 + floor.relative)
     if noise < 0.99 * smallest:
         return ""
-    return f"identical copies of the control differ by {fmt.percent(floor.relative)}"
+    return (
+        f"identical copies of the control differ by {'' if len(noisy) == 1 else 'up to '}{fmt.percent(floor.relative)}"
+    )
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:

@@ -36,7 +36,7 @@ CORES_USED = 0.75
 #: A sentence names the arms whose rate is limited if there are at most this many; otherwise, it has their number.
 MOST_NAMED = 3
 
-HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
+HEAD = ["workload", "variant", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "Workers are simultaneous clients that never pause, so the rate × the time of an operation is about the number of "
     "workers (Little's law). More workers lengthen each operation and do not raise the rate. The column 'limit' "
@@ -159,11 +159,12 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     """Yield a sentence for each resource that limits the rate, and one for each time that follows from the rate."""
     of_metric = [each for each in data if each.workload == metric.workload]
+    measured = [arm.name for arm in index.shown_arms if index.value(metric.name, arm.name)]
     # The table has the program that uses most of the machine's CPU.
     limits = {each.arm: each.limit.partition(" (")[0] for each in of_metric if each.limit}
     for limit in dict.fromkeys(limits.values()):
         limited = [arm for arm, of_arm in limits.items() if of_arm == limit]
-        yield f"{fmt.capital(limit)} limits '{metric.label}'{_where(index, limited, [each.arm for each in of_metric])}."
+        yield f"{fmt.capital(limit)} limits '{metric.label}'{_where(index, limited, measured)}."
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
             f"The time of '{time}' is the number of simultaneous clients ÷ '{metric.label}', because these clients "

@@ -77,7 +77,7 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
 
     reading = HOW_TO_READ.format(unit=index.unit)
     title = fmt.capital(fmt.titled(index.metric_title(metric.name), metric.unit))
-    return Figure("arms", f"{title}, by arm", caption, draw, reading=reading, rank=1, media=HTML)
+    return Figure("arms", f"{title}, by variant", caption, draw, reading=reading, rank=1, media=HTML)
 
 
 def _panel(index: Index, metric: Metric, title: str, values: list[tuple[Arm, Value]], end: float, width: int) -> Panel:

@@ -17,7 +17,7 @@ from costof.results.index import SAME_SET_UP, Index
 from costof.results.models import Arm, Core
 from costof.results.run import Run
 
-HEAD = ["arm", "sync tree", "slices", "slices discarded", ""]
+HEAD = ["variant", "sync tree", "slices", "slices discarded", ""]
 METHOD = (
     "A sync tree says from which member each member of a replica set replicates. The tree was read from every member "
     "right before and right after each slice (measured window). Slices in which a member replicated from a wrong "

@@ -304,7 +304,7 @@ def reason(index: Index, model: CostModel) -> str:
     """
     texts = []
     connects = has_connections(model)
-    for place, each in enumerate(_in_sentences(index, model)):
+    for place, each in enumerate(extras(index, model)):
         extra, parts = each.connection if connects else each.operation, []
         if place > 0 and extra.round_trips > -LEAST_ROUND_TRIPS:
             continue

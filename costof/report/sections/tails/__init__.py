@@ -7,7 +7,7 @@ with too few operations are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -56,14 +56,18 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 LEAST_CURVE = 90.0
 METHOD = (
     "Percentiles are computed over all operations of all rounds, and intervals of their ratios by a bootstrap over "
-    f"whole {{unit}}s. A percentile is left out if fewer than {FEWEST_BEYOND} operations are beyond it: a p99 needs "
-    f"{operations_needed(99):,} operations, a p99.9 {operations_needed(99.9):,}."
+    f"whole {{unit}}s. A percentile is left out if the variant or the control has fewer than {FEWEST_BEYOND} "
+    f"operations beyond it: a p99 needs {operations_needed(99):,} operations, a p99.9 {operations_needed(99.9):,}."
 )
 METHOD_OF_CURVE = (
     " The band around a curve contains 95 % of the resampled curves from end to end (Montiel Olea & Plagborg-Møller "
     "2019)."
 )
-NO_CURVE = f" A curve is left out if a variant has fewer than {operations_needed(LEAST_CURVE):,} operations."
+NO_CURVE = (
+    f" A curve is left out if the variant or the control has fewer than {operations_needed(LEAST_CURVE):,} operations, "
+    "here of {metrics}."
+)
+NO_PERCENTILE = " For this reason, not all percentiles of {metrics} are shown for each variant."
 
 
 class Tail(Model):
@@ -144,12 +148,16 @@ class TailsSection(Section[None, Tails]):
         return [Part("percentiles", "", [*_in_head(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
-        figures = map(Column, (index.control_heading, "this arm", "relative"))
-        columns = [Column("arm", "text"), Column("percentile", "text"), *figures]
+        figures = map(Column, (index.control_heading, "this variant", "relative"))
+        columns = [Column("variant", "text"), Column("percentile", "text"), *figures]
         yield Table(columns, [*_rows(index, data)], "Percentiles of all operations", group="metric")
         yield from curve_blocks(index, data.curves)
         method = METHOD.format(unit=index.unit)
-        method += (METHOD_OF_CURVE if data.curves else "") + (NO_CURVE if data.missing_curves else "")
+        method += METHOD_OF_CURVE if data.curves else ""
+        if data.missing_curves:
+            method += NO_CURVE.format(metrics=_named(index, data.missing_curves))
+        if data.undetermined:
+            method += NO_PERCENTILE.format(metrics=_named(index, data.undetermined))
         yield Paragraph(method, "note", media=FILES)
 
 
@@ -236,6 +244,10 @@ def _sentence(index: Index, tail: Tail) -> str:
         f"{fmt.capital(index.subject(tail.arm))} raises the {name} of '{metric.label}' to {value} "
         f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
+
+
+def _named(index: Index, missing: Sequence[UndeterminedPercentile | MissingCurve]) -> str:
+    return fmt.listed([*dict.fromkeys(index.metric_in_view(each.metric) for each in missing)])
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:

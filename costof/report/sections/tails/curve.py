@@ -173,8 +173,8 @@ def _table(index: Index, shown: Panels) -> Table:
                     values = (Cell(fmt.number(each)) for each in (point.control_value, point.value))
                     name = percentile_name(point.percentile)
                     rows.append(Row([Cell(index.label_at(arm.name)), Cell(name), *values, Cell.of(_added(point))]))
-    figures = map(Column, (index.control_heading, "this arm", "added, with the band"))
-    columns = [Column("arm", "text"), Column("percentile", "text"), *figures]
+    figures = map(Column, (index.control_heading, "this variant", "added, with the band"))
+    columns = [Column("variant", "text"), Column("percentile", "text"), *figures]
     return Table(columns, rows, "The cost at each percentile", group="metric")
 
 
