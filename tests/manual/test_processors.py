@@ -52,6 +52,15 @@ def test_effect_whose_ratio_doubles_on_another_processor_does_not_agree(first: R
     assert "**Why ratios differ:**" in text
 
 
+def test_page_says_if_no_effect_can_be_compared_because_intervals_reach_0(first: Result) -> None:
+    unknown = [
+        each.model_copy(update={"ratio": each.ratio and each.ratio.model_copy(update={"low": 0.0})})
+        for each in first.effects
+    ]
+    text = page({STUDY: first}, {STUDY: on(first, SECOND).model_copy(update={"effects": unknown})})
+    assert "No main effect can be compared" in text
+
+
 def test_runs_on_the_same_processor_are_not_compared(first: Result) -> None:
     assert page({STUDY: first}, {STUDY: first}).endswith(NONE_KEPT)
     assert line(first, first) == line(None, first) == ""

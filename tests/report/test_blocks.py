@@ -169,8 +169,9 @@ def test_advice_on_a_noisy_run_says_why_no_budget_resolves_its_effects() -> None
     assert " h more" not in printed(noisy, 140)
     (advice,) = answer_texts(noisy, "next")
     assert " unresolved even with 10 times the budget." in advice
-    assert re.search(r"In '.+, this run could detect only effects above 8.0 %", advice)
-    assert re.search(r"because rounds differ by (at most )?12 % \(standard deviation\)\.", advice)
+    assert re.search(
+        r"In '.+, noise hides effects of up to 8.0 %: rounds differ by (up to )?12 % \(standard deviation\)\.", advice
+    )
     assert "Measure on an idle machine, or use longer windows (--profile default)." in advice
     headline = {metric.name for metric in noisy.metrics if metric.headline}
     worst = max(e.ratio.high for e in noisy.effects if e.ratio is not None and e.metric in headline)

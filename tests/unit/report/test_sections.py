@@ -17,8 +17,11 @@ from costof.report.sections.checks import SECTION as CHECKS
 from costof.report.sections.cost_model.model import time_at
 from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
+from costof.report.sections.tails.curve import Curve, CurvePoint
+from costof.report.sections.tails.curve import sentence as curve_sentence
 from costof.results.core import build_core
 from costof.results.disturbances import Disturbances
+from costof.results.index import Index
 from costof.results.ledger import MemoryRecord
 from costof.results.run import read_run
 from costof.statistics.intervals import mean_over_rounds
@@ -33,6 +36,7 @@ from tests.report.results import (
     POSTGRES_AUDIT,
     TRANSPORT,
     effect_of,
+    mongodb,
     printed,
     sentence_texts,
     spaced,
@@ -283,3 +287,29 @@ def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(
     assert "only 700 of 1,000 connections were measured. Reason: the server closed the connection." in render_markdown(
         result
     )
+
+
+@pytest.mark.parametrize(
+    ("resolved", "expected"),
+    [
+        (
+            9,
+            "TLS 1.3 (rsa-2048) adds about 1.00 ms to 'connect and first find' in the application, whether an operation",
+        ),
+        (6, "in the application from p10 to p90. At 3 of the 9 percentiles in this range, the effect is unresolved."),
+        (4, "may add about 1.00 ms to 'connect and first find' in the application. This effect is resolved at only 4 of"),
+    ],
+)
+def test_sentence_on_percentiles_says_at_how_many_of_them_the_effect_is_resolved(resolved: int, expected: str) -> None:
+    points = [
+        CurvePoint(
+            percentile=10.0 * number,
+            control_value=5.0,
+            value=6.0,
+            difference=1.0,
+            low=0.5 if number <= resolved else -0.5,
+            high=1.5 if number <= resolved else 2.5,
+        )
+        for number in range(1, 10)
+    ]
+    assert expected in spaced(curve_sentence(Index(mongodb()), Curve(metric="app.connect", arm="tls", points=points)))

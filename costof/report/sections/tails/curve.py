@@ -83,7 +83,7 @@ def curve_blocks(index: Index, curves: Sequence[Curve]) -> Iterator[Block]:
     panels = [(index.metrics[metric], contexts[context], shown) for (metric, context), shown in by_panel.items()]
     if panels:
         yield _figure(index, panels)
-        texts = [_sentence(index, curve) for *_, shown in panels for _, curve in shown]
+        texts = [sentence(index, curve) for *_, shown in panels for _, curve in shown]
         yield Bullets(texts, media=FILES)
         yield Details("The curves as a table", [_table(index, panels)], media=HTML)
 
@@ -187,7 +187,7 @@ def percentile_name(percentile: float) -> str:
     return f"p{percentile:g}"
 
 
-def _sentence(index: Index, curve: Curve) -> str:
+def sentence(index: Index, curve: Curve) -> str:
     """Return a sentence that says whether fast and slow operations cost the same or, if not, which cost more."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.subject(curve.arm)), index.metric_in_view(curve.metric)
