@@ -389,8 +389,15 @@ REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
-# Periodic disk writes for diagnostics would be noise in the measurement.
-PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
+#: Server parameters without which mongod's periodic work would disturb some slices (measured windows).
+QUIET = {
+    # Periodic disk writes for diagnostics would be noise in the measurement.
+    "diagnosticDataCollectionEnabled": "false",
+    # Every five minutes, the members of a replica set write the logical sessions of all clients to a collection. For
+    # that they connect to each other, with TLS, so that a slice without TLS would seem to have used it. Do this once
+    # a day.
+    "logicalSessionRefreshMillis": "86400000",
+}
 #: The kind of the workloads that write while they are measured.
 WRITES = "ycsb"
 #: Options for studies that write. Checkpoints flush too, and would disturb some slices (measured windows). The lab
@@ -429,7 +436,7 @@ class ThreeMemberServer(LabServer):
             "wiredTigerCacheSizeGB": CACHE_GB,
             **(WITHOUT_CHECKPOINTS if self._writes else {}),
         }
-        self.set.start(binary, options, {**PARAMETERS, **(COUNT_CONCERNS if self._writes else {})})
+        self.set.start(binary, options, {**QUIET, **(COUNT_CONCERNS if self._writes else {})})
         self.set.form()
         self._checkpointed = time.monotonic()
 

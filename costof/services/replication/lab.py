@@ -36,7 +36,7 @@ from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.model import Model
 from costof.programs.mongod.connection import COLLECTION, MAJORITY, MongodbSettings
-from costof.programs.mongod.lab import Member, ReplicaSet, find_mongod, mongod_version, read_counters
+from costof.programs.mongod.lab import QUIET, Member, ReplicaSet, find_mongod, mongod_version, read_counters
 from costof.services import Judgement, LabService, LoadData, Observation, Service
 from costof.services.replication.shape import (
     NotArrangedError,
@@ -70,8 +70,7 @@ PARAMETERS = {
     "enableTestCommands": "1",
     # A member that finds no member to replicate from tries again after 20 ms. MongoDB's default is a second.
     "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
-    # mongod's periodic diagnostic data would add noise to the measurement.
-    "diagnosticDataCollectionEnabled": "false",
+    **QUIET,
 }
 
 
