@@ -31,8 +31,8 @@ from costof.report.blocks import (
     Reference,
     select_blocks,
 )
-from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import BOLD, HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles, wrapped
+from costof.report.canvas import BOLD, Picture, Sheet, picture
+from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles, wrapped
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """Maximum size in pixels of the picture at the top of the page, so that no scrolling is needed at 1280 × 800."""

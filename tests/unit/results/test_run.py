@@ -554,7 +554,7 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_have_the_
 
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
-    assert "A curve is left out if a variant has fewer than 200 operations." in spaced(text)
+    assert "A curve is left out if the variant or the control has fewer than 200 operations, here of" in spaced(text)
 
 
 def test_report_states_the_share_of_operations_that_a_protection_slows_far_more_than_others() -> None:
