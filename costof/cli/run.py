@@ -371,14 +371,13 @@ def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: 
 
 
 def _print_plan(plan: Plan, service: Service) -> None:
-    from costof.results.arms import context_in_words
+    from costof.results.arms import arm_in_words
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
         role = " (control)" if arm.control else " (the control again, to show the run's noise)" if arm.replicate else ""
-        label = " ".join(filter(None, (arm.label, context_in_words(plan, arm))))
-        click.echo(f"arm       {arm.name}: {label}{role}")
+        click.echo(f"arm       {arm.name}: {arm_in_words(plan, arm)}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load_in_words}")
     if emulated := sorted({trip for arm in plan.arms if (trip := plan.study.round_trip_ms(arm.levels))}):

@@ -93,6 +93,11 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     return facts | {name: f"{count:,}" for name, count in counted.items()}
 
 
+def arm_in_words(plan: Plan, arm: PlannedArm) -> str:
+    """Return an arm's label with its context in words: 'TLS 1.3 at us-us'."""
+    return " ".join(filter(None, (arm.label, context_in_words(plan, arm))))
+
+
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 

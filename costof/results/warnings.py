@@ -8,7 +8,7 @@ from costof.errors import WarningText
 from costof.format import listed, plural
 from costof.instruments.commands.readers import reader
 from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
-from costof.results.arms import context_in_words
+from costof.results.arms import arm_in_words, context_in_words
 from costof.results.changes import build_contrast, replicate_changes
 from costof.results.figures import metric_view
 from costof.results.index import in_view
@@ -60,12 +60,14 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
     for arm in plan.arms:
         wrong = [record.mismatch for record in run.all_slices(arm.name) if record.mismatch]
         if wrong:
+            words = arm_in_words(plan, arm)
             texts.append(
-                WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
+                WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=words, detail=wrong[0])
             )
         # Warn about host names that are not verified. Another warning covers arms that verify no certificates.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
-            texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
+            level = arm.settings.transport.verify
+            texts.append(WarningText.VERIFICATION_OFF.text(arm=arm_in_words(plan, arm), level=level))
         slices = run.all_slices(arm.name)
         notes = dict.fromkeys(note for record in slices for note in record.answer.evidence.get(NOTES, []))
         texts += [WarningText.COMMAND_NOTE.text(arm=arm.label, note=note) for note in notes]
