@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command import costof
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 PATHS = "path=direct,pair-mtls,pair,pair-tcp-mtls,pair-tcp"
 CPU = ("wire.request_client_proxy_cpu", "wire.request_server_proxy_cpu")
 
