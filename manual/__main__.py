@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -58,11 +58,12 @@ def pages() -> None:
     SCHEMA.write_text(json.dumps(files.outputs_schema(), indent=1))
     runs = reports.stored_runs()
     shown = [*studies_in_navigation(), *(run.name for run in UPGRADES)]
-    INDEX.write_text(index([runs[name].result for name in shown if name in runs]))
+    repeated = published_runs.stored()
+    INDEX.write_text(index([runs[name].result for name in shown if name in runs], repeated))
     COSTS.write_text(costs.page(of_studies(runs), study_names(), datetime.now(UTC).date()))
     here = {name: stored.result for name, stored in of_studies(runs).items()}
     PROCESSORS.write_text(processors.page(reports.results(reports.FORMER), here))
-    PUBLISHED.write_text(published.page(published_runs.stored(), here))
+    PUBLISHED.write_text(published.page(repeated, here))
     reports.write_pages({name: stored.result for name, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
     YAML(typ="safe").dump(configuration(), SITE)
@@ -125,7 +126,7 @@ def reference() -> dict[str, str]:
     return {"commands": commands.page(), "studies": studies.page(), **files.pages()}
 
 
-def index(results: Sequence[Result]) -> str:
+def index(results: Sequence[Result], repeated: Collection[str] = ()) -> str:
     """Return README as the site's first page, with a list of all studies' answers inserted before its picture.
 
     Links are made relative to `docs/`. Files beside README, such as CONTRIBUTING.md, are not on the site: their names
@@ -133,7 +134,7 @@ def index(results: Sequence[Result]) -> str:
     """
     text = re.sub(r"\[([^]]+)\]\(([A-Z]+\.md)\)", r"\1 (`\2`)", (reports.ROOT / "README.md").read_text())
     introduction, picture, rest = re.sub(r"\]\(docs/", "](", text).partition("![")
-    return "".join([introduction, glance.overview(results), "\n", picture, rest])
+    return "".join([introduction, glance.overview(results, repeated), "\n", picture, rest])
 
 
 def studies_in_navigation() -> list[str]:

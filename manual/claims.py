@@ -218,7 +218,7 @@ def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect
             return Agreement.UNDECIDED, "Our interval includes the published ratio, but also that there is no effect."
         return Agreement.YES, "Our interval includes the published ratio."
     if abs(ratio - ours.value) <= metric.margin * max(1.0, ratio, ours.value):
-        return Agreement.YES, f"The ratios differ by less than {margin}."
+        return Agreement.YES, f"Both ratios are the same within the margin of {margin}."
     if here is None:
         return Agreement.UNDECIDED, "Our interval excludes the published ratio, but not that there is no effect."
     if here is there:

@@ -5,7 +5,7 @@ The site's first page has these lines for every study. Each study's page begins 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from costof import format as fmt
 from costof.report import versions
@@ -20,11 +20,12 @@ from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
-from manual.kept import KEPT
+from manual.kept import CONDITIONS, KEPT
 
 HEAD = """## What each protection costs
 
 Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
+Other pages compare [five publications](published.md) with our runs, and runs on [two processors](processors.md).
 """
 
 
@@ -93,10 +94,16 @@ def memory(result: Result) -> Iterator[str]:
         yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
 
 
-def overview(results: Sequence[Result]) -> str:
+def short_answer(result: Result) -> str:
+    """Return the verdict and the condition under which it holds, in Markdown."""
+    return escape(" ".join(filter(None, [cost(result), CONDITIONS.get(result.study, "")])))
+
+
+def overview(results: Sequence[Result], repeated: Collection[str] = ()) -> str:
     """Return the list of all questions for the first page, in Markdown: each with its answer in short.
 
-    `results` has the studies' runs, and the runs about other questions, such as upgrades.
+    `results` has the studies' runs, and the runs about other questions, such as upgrades. `repeated` has the studies
+    whose published figures were repeated at the published size.
     """
     items = []
     for result in results:
@@ -105,8 +112,10 @@ def overview(results: Sequence[Result]) -> str:
             items.append(f"- **[{escape(kept.question)}]({kept.page}#{kept.name})** {escape(cost(result))}")
             continue
         page = f"studies/{result.study}.md"
-        texts = [escape(cost(result)), escape(helps(result))]
-        if published := claims.summary(result):
+        texts = [short_answer(result), escape(helps(result))]
+        if result.study in repeated:
+            texts.append(f"[Published figures, repeated at their size](published.md#{result.study}).")
+        elif published := claims.summary(result):
             texts.append(f"[{published}]({page}#{claims.ANCHOR}).")
         items.append(f"- **[{escape(title(result.study))}]({page})** {' '.join(filter(None, texts))}")
     return "\n".join([HEAD, *items, ""]).replace(fmt.NBSP, " ")

@@ -54,6 +54,10 @@ STUDY_NOTES = {
         "which it does for each connection with TLS.",
     ),
 }
+#: A condition without which a study's verdict would mislead. It follows the verdict on pages that show several studies.
+CONDITIONS = {
+    "mongodb-chained-replication": "This holds only where the primary's CPU is the limit.",
+}
 UPGRADES_PAGE = "upgrades.md"
 UPGRADES = (
     KeptRun(

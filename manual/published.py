@@ -44,7 +44,9 @@ FAR_MS = 1.0
 
 def page(results: Mapping[str, Result], smaller: Mapping[str, Result]) -> str:
     """Return the page in Markdown, from each study's run of the published size and from its smaller run."""
-    texts = [HEAD, "## What stands\n"]
+    done = [study for study in STUDIES if study in results]
+    count = f"{len(done)} of the {len(STUDIES)} publications have been repeated at their size so far.\n"
+    texts = [HEAD, "## What stands\n", *([count] if len(done) < len(STUDIES) else [])]
     for make in (_stands, _section):
         texts += [make(study, results.get(study), smaller.get(study)) for study in STUDIES]
     return "\n".join(texts).replace(fmt.NBSP, " ")
@@ -104,7 +106,7 @@ def _not_yet(smaller: Result | None) -> str:
     """Return, in Markdown, that there is no run of the published size, and what a smaller run says."""
     if smaller is None:
         return f"{NOT_YET}."
-    texts = [escape(glance.cost(smaller)), f"{agreement}." if (agreement := claims.summary(smaller)) else ""]
+    texts = [glance.short_answer(smaller), f"{agreement}." if (agreement := claims.summary(smaller)) else ""]
     run = f"[smaller run](studies/{smaller.study}.md#{claims.ANCHOR})"
     return f"{NOT_YET}; a {run} says: {' '.join(filter(None, texts))}"
 

@@ -40,7 +40,7 @@ def judged(ratio_to_ours: float | None = None, verdict: Verdict | None = None, r
     ("published", "agreement", "because"),
     [
         ({"ratio_to_ours": 1.0}, Agreement.YES, "interval includes"),
-        ({"ratio_to_ours": 1.045}, Agreement.YES, "differ by less than 5"),
+        ({"ratio_to_ours": 1.045}, Agreement.YES, "within the margin of 5"),
         ({"ratio_to_ours": 3.0}, Agreement.IN_DIRECTION, "without the protection"),
         ({"ratio": 0.5}, Agreement.NO, "There it is a gain, here it is a cost."),
         ({"ratio": 1.01}, Agreement.NO, "There it is no difference, here it is a cost (above 5"),

@@ -66,3 +66,8 @@ def test_study_page_says_how_much_memory_the_protection_adds_to_each_connection_
     assert text.startswith("- **Memory of an idle connection:** TLS 1.3 ")
     assert "adds 205 kB [201, 209] to the servers' memory for each connection" in text.replace(NBSP, " ")
     assert [*memory(result_of(TLS))] == []
+
+
+def test_first_page_leads_to_the_page_of_the_published_size_instead_of_the_smaller_run(result: Result) -> None:
+    assert f"published.md#{result.study}" in overview([result], [result.study])
+    assert f"published.md#{result.study}" not in overview([result])
