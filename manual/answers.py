@@ -54,7 +54,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
     `results` has all studies' results, for links to studies of the same server. `former` is the study's run on another
     processor, if there is one.
     """
-    parts = {part.name: part for part in document(result).parts}
+    parts, kept = {part.name: part for part in document(result).parts}, KEPT.get(result.run)
     frame = FRAME.format(
         source=f"../reports/{EMBEDDED.format(run=result.run)}", title="Figures, picture and calculator"
     )
@@ -62,7 +62,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
         _verdict(result),
         "\n".join(
             [
-                *(f"- {note}" for note in (KEPT[result.run].notes if result.run in KEPT else ())),
+                *(f"- {note}" for note in (kept.notes if kept is not None else ())),
                 *glance.lines(result, results),
                 *glance.intervals(result),
                 *glance.memory(result),

@@ -20,7 +20,7 @@ from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
-from manual.kept import CONDITIONS, KEPT
+from manual.kept import KEPT
 
 HEAD = """## What each protection costs
 
@@ -94,11 +94,6 @@ def memory(result: Result) -> Iterator[str]:
         yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
 
 
-def short_answer(result: Result) -> str:
-    """Return the verdict and the condition under which it holds, in Markdown."""
-    return escape(" ".join(filter(None, [cost(result), CONDITIONS.get(result.study, "")])))
-
-
 def overview(results: Sequence[Result], repeated: Collection[str] = ()) -> str:
     """Return the list of all questions for the first page, in Markdown: each with its answer in short.
 
@@ -112,7 +107,7 @@ def overview(results: Sequence[Result], repeated: Collection[str] = ()) -> str:
             items.append(f"- **[{escape(kept.question)}]({kept.page}#{kept.name})** {escape(cost(result))}")
             continue
         page = f"studies/{result.study}.md"
-        texts = [short_answer(result), escape(helps(result))]
+        texts = [escape(cost(result)), escape(helps(result))]
         if result.study in repeated:
             texts.append(f"[Published figures, repeated at their size](published.md#{result.study}).")
         elif published := claims.summary(result):
@@ -122,6 +117,12 @@ def overview(results: Sequence[Result], repeated: Collection[str] = ()) -> str:
 
 
 def cost(result: Result) -> str:
+    """Return the verdict as a sentence, and the condition under which it holds."""
+    kept = KEPT.get(result.run)
+    return " ".join(filter(None, [_verdict(result), kept.condition if kept is not None else ""]))
+
+
+def _verdict(result: Result) -> str:
     """Return the verdict as a sentence. Leave out the number of CPU cores if there are other figures to show."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]

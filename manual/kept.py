@@ -21,7 +21,8 @@ class KeptRun:
     - `page`: the page in `docs/` that quotes the answer. If the page quotes several answers, the anchor of each heading
       is the name of the run;
     - `fetches`: the programs that `costof fetch` gets before the run;
-    - `notes`: Markdown below the verdict, an item of a list each: what the verdict alone does not tell.
+    - `notes`: Markdown below the verdict, an item of a list each: what the verdict alone does not tell;
+    - `condition`: a sentence that follows the verdict on other pages: the condition under which it holds.
     """
 
     name: str
@@ -31,6 +32,7 @@ class KeptRun:
     options: str = ""
     fetches: str = ""
     notes: tuple[str, ...] = ()
+    condition: str = ""
 
     @property
     def is_of_study(self) -> bool:
@@ -54,10 +56,7 @@ STUDY_NOTES = {
         "which it does for each connection with TLS.",
     ),
 }
-#: A condition without which a study's verdict would mislead. It follows the verdict on pages that show several studies.
-CONDITIONS = {
-    "mongodb-chained-replication": "This holds only where the primary's CPU is the limit.",
-}
+STUDY_CONDITIONS = {"mongodb-chained-replication": "This holds only where the primary's CPU is the limit."}
 UPGRADES_PAGE = "upgrades.md"
 UPGRADES = (
     KeptRun(
@@ -81,7 +80,8 @@ UPGRADES = (
 
 def _of_study(name: str) -> KeptRun:
     title, page = load_study(name).title, f"studies/{name}.md"
-    return KeptRun(name, name, title, page, STUDY_OPTIONS.get(name, ""), notes=STUDY_NOTES.get(name, ()))
+    notes, condition = STUDY_NOTES.get(name, ()), STUDY_CONDITIONS.get(name, "")
+    return KeptRun(name, name, title, page, STUDY_OPTIONS.get(name, ""), notes=notes, condition=condition)
 
 
 KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}

@@ -106,7 +106,7 @@ def _not_yet(smaller: Result | None) -> str:
     """Return, in Markdown, that there is no run of the published size, and what a smaller run says."""
     if smaller is None:
         return f"{NOT_YET}."
-    texts = [glance.short_answer(smaller), f"{agreement}." if (agreement := claims.summary(smaller)) else ""]
+    texts = [escape(glance.cost(smaller)), f"{agreement}." if (agreement := claims.summary(smaller)) else ""]
     run = f"[smaller run](studies/{smaller.study}.md#{claims.ANCHOR})"
     return f"{NOT_YET}; a {run} says: {' '.join(filter(None, texts))}"
 

@@ -14,10 +14,11 @@ from costof.report.result import Result
 from costof.studies import study_names
 from costof.study.library import load_study
 from manual.__main__ import PICTURE, PICTURED
-from manual.answers import EMBEDDED
+from manual.answers import EMBEDDED, answer
 from manual.glance import overview
 from manual.kept import KEPT, UPGRADES, of_studies
 from manual.picture import picture
+from manual.published import page as published_page
 from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes, write_pages
 
 
@@ -57,6 +58,14 @@ def test_verdict_on_each_further_question_is_quoted_on_its_own_page_and_on_the_f
         lines = [escape(line).replace(NBSP, " ") for line in summary.lines]
         assert "\n>\n".join(f"> **{line}**" for line in lines) in section
         assert f"- **[{run.question}]({run.page}#{run.name})** {verdict}" in overview([kept()[run.name]])
+
+
+def test_condition_of_a_verdict_follows_it_on_pages_that_show_several_studies() -> None:
+    name = "mongodb-chained-replication"
+    chosen = {study: kept()[study] for study in (name, "mongodb-tls")}
+    assert KEPT[name].condition
+    for text in (overview([chosen[name]]), answer(chosen["mongodb-tls"], chosen, None), published_page({}, chosen)):
+        assert escape(KEPT[name].condition) in text.replace(NBSP, " ")
 
 
 def test_report_of_an_upgrade_embedded_in_a_page_has_no_calculator(tmp_path: Path) -> None:
