@@ -22,7 +22,7 @@ from rich.console import Console
 
 from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
-from costof.results.ledger import PLAN, SLICES, Ledger
+from costof.results.ledger import PLAN, SLICES, Ledger, run_name
 from costof.results.run import Run, read_run
 from costof.run.machine import cpu_model
 from costof.study.library import load_study
@@ -165,7 +165,7 @@ def _printed(name: str, result: Result) -> str:
     The answer names the folder that a run with this command has: a kept run's own folder has another name.
     """
     text, started = io.StringIO(), datetime.fromisoformat(result.started)
-    folder = Path("runs", f"{started:%Y%m%d-%H%M%S}-{result.study}")
+    folder = Path("runs", run_name(started, result.study))
     render_terminal(result, Console(file=text, width=WIDTH), folder)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
     return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"

@@ -233,6 +233,11 @@ AnyRecord = (
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 
+def run_name(started: datetime, study: str) -> str:
+    """Return the name of a run's folder in `runs/`, such as '20260102-030405-mongodb-tls'."""
+    return f"{started:%Y%m%d-%H%M%S}-{study}"
+
+
 class Ledger:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -245,7 +250,7 @@ class Ledger:
         """Return the folder for a new run, `out` or `runs/<time>-<study>`, without creating it."""
         if out is not None:
             return out
-        name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}"
+        name = run_name(datetime.now(UTC), plan.study.name)
         folder, number = Path("runs", name), 1
         while folder.exists():
             # Another run may have taken the name within the same second.

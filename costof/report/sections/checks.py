@@ -54,12 +54,12 @@ def _verified(run: Run, core: Core) -> Check:
         )
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
-        detail = f"{fmt.plural(discarded, 'measured window')} without evidence left out"
+        windows = f"{fmt.plural(discarded, 'measured window')} without evidence"
         return Check(
             passed=False,
             label="not all windows verified",
-            detail=detail,
-            doubt=f"{detail.removesuffix('left out')}{'was' if discarded == 1 else 'were'} left out",
+            detail=f"{windows} left out",
+            doubt=f"{windows} {'was' if discarded == 1 else 'were'} left out",
             arms=_names([arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
         )
     if run.plan.study.service.kind != COMMAND:

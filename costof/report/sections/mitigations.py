@@ -432,12 +432,12 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
         clauses: list[str] = []
         stated = ""
         for each in helping:
+            level = data.reference_levels.get(each.factor, "")
             if each.recovered is None:
                 clause = f"{_subject(each)} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
                 part = f"all ({share})" if round(each.recovered.value, 2) >= ALL else str(share)
-                level = data.reference_levels.get(each.factor, "")
                 if level and level != stated:
                     clauses.append(fmt.capital(f"with {level}, {_loss_in_words(index, data)}"))
                 stated = level
@@ -445,7 +445,6 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{_subject(each)} recovers {part} of {loss_in_words}"
             else:
                 # "Recovers 333 % of the loss" is hard to read, so the sentence says how much the metric improves.
-                level = data.reference_levels.get(each.factor, "")
                 reference, instead = (f"with {protection}", f" instead of {level}") if level else (compared, "")
                 gain = _improvement(index, data, each)
                 clause = f"{reference}, {_subject(each)}{instead} {improves} {metric} by {gain}"

@@ -123,11 +123,12 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     names, reason, unlikely = _names(index, noisy, waiting), "", ""
     if spreads and smallest:
-        differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'up to '}{fmt.percent(max(spreads))}"
-        differ += " (standard deviation)"
-        reason = f" In {names}, noise hides effects of up to {fmt.percent(max(smallest))}: {differ}."
-        if copies := _largest_noise(index, noisy):
-            reason = f" In {names}, {copies}, so a smaller effect can stay hidden."
+        if noise := _largest_noise(index, noisy):
+            noise += ", so a smaller effect can stay hidden"
+        else:
+            differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'up to '}{fmt.percent(max(spreads))}"
+            noise = f"noise hides effects of up to {fmt.percent(max(smallest))}: {differ} (standard deviation)"
+        reason = f" In {names}, {noise}."
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)

@@ -304,6 +304,7 @@ def reason(index: Index, model: CostModel) -> str:
     """
     texts = []
     connects = has_connections(model)
+    operation = fmt.capital(words(index, model)[CONNECTION if connects else OPERATION])
     for place, each in enumerate(extras(index, model)):
         extra, parts = each.connection if connects else each.operation, []
         if place > 0 and extra.round_trips > -LEAST_ROUND_TRIPS:
@@ -323,10 +324,7 @@ def reason(index: Index, model: CostModel) -> str:
         if abs(extra.bytes) >= LEAST_BYTES:
             parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
         if parts:
-            texts.append(
-                f"{fmt.capital(words(index, model)[CONNECTION if connects else OPERATION])} with {each.label} needs "
-                f"{fmt.listed(parts)}."
-            )
+            texts.append(f"{operation} with {each.label} needs {fmt.listed(parts)}.")
     return " ".join(texts)
 
 

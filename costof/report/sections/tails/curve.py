@@ -196,24 +196,25 @@ def sentence(index: Index, curve: Curve) -> str:
     low, high = max(point.low for point in alike), min(point.high for point in alike)
     none = low <= 0 <= high
     effect, amount = _common(metric, low, high)
-    about = f"adds about {amount} to" if effect == COST else f"saves about {amount} of"
+    verb, preposition = ("add", "to") if effect == COST else ("save", "of")
+    about = f"{verb}s about {amount} {preposition}"
     if len(alike) == len(points):
         if none:
             return f"{subject} shows no clear difference in {what} at any percentile from {first} to {last}."
-        sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
-        if len(sure) == len(points):
+        unresolved = sum(point.low <= 0 <= point.high for point in points)
+        if not unresolved:
             return (
                 f"{subject} {about} {what}, whether an operation is fast or slow: this {effect} fits every percentile "
                 f"from {first} to {last}."
             )
-        if len(sure) < len(points) / 2:
+        if unresolved > len(points) / 2:
             return (
-                f"{subject} may {about.replace('adds', 'add').replace('saves', 'save')} {what}. This effect is "
-                f"resolved at only {len(sure)} of the {len(points)} percentiles from {first} to {last}."
+                f"{subject} may {verb} about {amount} {preposition} {what}. This effect is resolved at only "
+                f"{len(points) - unresolved} of the {len(points)} percentiles from {first} to {last}."
             )
         return (
-            f"{subject} {about} {what} from {first} to {last}. At {len(points) - len(sure)} of the {len(points)} "
-            "percentiles in this range, the effect is unresolved."
+            f"{subject} {about} {what} from {first} to {last}. At {unresolved} of the {len(points)} percentiles in "
+            "this range, the effect is unresolved."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
