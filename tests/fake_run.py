@@ -61,7 +61,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slice:
-    """What client and servers report about one slice (a measured window of one workload on one arm).
+    """The figures of client and servers for one slice (a measured window of one workload on one arm).
 
     `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`. The client is the process that measures.
     """

@@ -123,7 +123,7 @@ LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """What all levels of an arm (compared configuration) together require of client, server and lab.
+    """The settings of client, server and lab that the levels of an arm (a compared configuration) require.
 
     `transport` is None if no level sets it.
     """

@@ -27,7 +27,7 @@ def plan_for(*settings: str) -> Plan:
     return plan_of("mongodb-tls", "quick", "records=100", *settings)
 
 
-def members_connect_to_write_sessions_every_ms(lab: ServerLab) -> int:
+def session_refresh_ms(lab: ServerLab) -> int:
     primary = lab.server.set.admin("primary").admin
     return int(primary.command("getParameter", 1, logicalSessionRefreshMillis=1)["logicalSessionRefreshMillis"])
 
@@ -86,7 +86,7 @@ def test_mongodb_lab_without_simulated_distance_runs_on_loopback_with_the_tls_of
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         # Regression: after five minutes, members connected to each other with TLS during a slice without TLS.
-        assert members_connect_to_write_sessions_every_ms(lab) == 86_400_000
+        assert session_refresh_ms(lab) == 86_400_000
         # Regression: pymongo logged in before its user was created, and the lab hung until the next heartbeat.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)

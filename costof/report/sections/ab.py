@@ -17,7 +17,7 @@ NOTE = (
     "The figures in this section cover all requests of the run and are counted as ab counts them: a request on an open "
     "connection has a connect time of 0. ab prints no intervals; costof adds the effect, with its interval."
 )
-RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
+RATES = ["variant", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]
 Cells = list[str | Text]
 

@@ -312,7 +312,7 @@ def _table(index: Index, data: Capacities, arms: Sequence[Arm], context: str) ->
             times = [fmt.NONE if value is None else fmt.number(value) for value in percentiles]
             unserved = fmt.percent(each.unserved) if each.unserved >= 0.005 else ""
             rows.append([arm.label, fmt.number(each.per_second), *times, str(each.slices), unserved])
-    head = ["arm", f"{data.load.operation[1]}/s", "p50, ms", "p95, ms", "p99, ms", "slices", "not served"]
+    head = ["variant", f"{data.load.operation[1]}/s", "p50, ms", "p95, ms", "p99, ms", "slices", "not served"]
     return Table.of(head, rows, title=f"Latency of a {label} over the load{f', {context}' if context else ''}")
 
 

@@ -338,7 +338,14 @@ def _table(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) ->
         share = fmt.relative(relative) if relative else fmt.NONE
         rows.append([rate, arm.label, fmt.number(value.mean.value), added, share, *shown])
     unit = fmt.UNITS.get(metric.unit, metric.unit)
-    head = ["load, /s", "arm", f"mean, {unit}", f"added, {unit}", "relative", *(f"{each}, {unit}" for each in known)]
+    head = [
+        "load, /s",
+        "variant",
+        f"mean, {unit}",
+        f"added, {unit}",
+        "relative",
+        *(f"{each}, {unit}" for each in known),
+    ]
     place = f", {group.title}" if group.title else ""
     return Table.of(head, rows, title=f"{fmt.capital(metric.label)} over the load{place}", texts=(1,))
 

@@ -30,7 +30,7 @@ from costof.study.schema import holds
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
 SHOWN_EXAMPLE = (10_000, 10.0)
-CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
+CHECKS = ["variant", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
     "protection on the same cores + clients × CPU time that the protection adds ÷ cores."

@@ -116,8 +116,7 @@ class MongodbDatabase(Database):
         if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
             raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
         if journaled or not (text is None or text == "majority" or text.isdigit()):
-            # Raise an error instead of using another write concern: the user would then measure the cost of another
-            # durability than they asked for.
+            # Raise an error instead of using another write concern, whose durability has another cost.
             raise CostofError(
                 ErrorText.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )

@@ -48,7 +48,7 @@ pub struct Column {
     seal: Option<Seal>,
 }
 
-/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
+/// The settings to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,
