@@ -17,7 +17,7 @@ NBSP = "\N{NO-BREAK SPACE}"
 NONE = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
-"""The lowest ratio that is shown as a multiple ('5.4×') instead of a percentage ('+440 %')."""
+"""The lowest ratio that is shown as a multiple ('×5.4') instead of a percentage ('+440 %')."""
 MOST_DECIMALS = 6
 CONFIDENCE = "95 % interval"
 UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
@@ -147,10 +147,10 @@ def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) 
 
 
 def relative(ratio: Estimate) -> Text:
-    """Return a ratio with its interval: '+3.1 % [2.0, 4.2]' if it is below 2, or else '5.36× [5.2, 5.5]'."""
+    """Return a ratio with its interval: '+3.1 % [2.0, 4.2]' if it is below 2, or else '×5.36 [5.2, 5.5]'."""
     if ratio.value >= MULTIPLE_FROM:
         places = min(2, max(1, estimate_decimals(ratio)))
-        shown = Text(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
+        shown = Text(TIMES + number(ratio.value, places), interval(ratio.low, ratio.high, places))
     else:
         percent = ratio.through(lambda each: (each - 1) * 100)
         places = min(2, estimate_decimals(percent))
@@ -159,14 +159,14 @@ def relative(ratio: Estimate) -> Text:
 
 
 def plain_ratio(control: float, value: float) -> str:
-    """Return a ratio without an interval, '+1.8 %' or '5.36×'; a dash if the control is 0."""
+    """Return a ratio without an interval, '+1.8 %' or '×5.36'; a dash if the control is 0."""
     return NONE if control <= 0 else bare_ratio(value / control)
 
 
 def bare_ratio(ratio: float) -> str:
-    """Return a ratio as a percentage such as '+1.8 %' or '−34.4 %', or a large one as a multiple such as '5.36×'."""
+    """Return a ratio as a percentage such as '+1.8 %' or '−34.4 %', or a large one as a multiple such as '×5.36'."""
     if ratio >= MULTIPLE_FROM:
-        return number(ratio, 2) + TIMES
+        return TIMES + number(ratio, 2)
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
 
 

@@ -158,8 +158,8 @@ def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
         return
     for arm in (each for each in index.arms if figure.fits(each.levels)):
         effect = index.effect(figure.metric, arm.name)
-        if effect is not None and effect.ratio is not None:
-            yield _claim(index, figure, ratio, metric, effect, effect.ratio)
+        if effect is not None and effect.printed_ratio is not None:
+            yield _claim(index, figure, ratio, metric, effect, effect.printed_ratio)
 
 
 def _claim(
@@ -182,7 +182,7 @@ def _claim(
 
 
 def published_text(figure: PublishedFigure, unit: str) -> str:
-    """Return the published figure with its ratio, such as '24.4 → 63.4 ms (2.60×)', or the ratio alone."""
+    """Return the published figure with its ratio, such as '24.4 → 63.4 ms (×2.60)', or the ratio alone."""
     ratio = ratio_of(figure)
     assert ratio is not None, "a published figure has a ratio or two values"
     if figure.control_value is None or figure.value is None:
@@ -197,10 +197,10 @@ def ratio_of(figure: PublishedFigure) -> float | None:
 
 
 def change(ratio: float) -> str:
-    """Return a published ratio as a change, such as '+1.8 %', '14.2×' or '1,008×'."""
+    """Return a published ratio as a change, such as '+1.8 %', '×14.2' or '×1,008'."""
     if ratio < fmt.MULTIPLE_FROM:
         return fmt.bare_ratio(ratio)
-    return fmt.number(ratio, fmt.significant_decimals(ratio)) + fmt.TIMES
+    return fmt.TIMES + fmt.number(ratio, fmt.significant_decimals(ratio))
 
 
 def _sides(control: float, value: float, unit: str) -> str:
@@ -210,8 +210,8 @@ def _sides(control: float, value: float, unit: str) -> str:
 
 def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect) -> tuple[Agreement, str]:
     """Return whether the published figure agrees with our effect, and the reason in a sentence."""
-    assert effect.ratio is not None
-    ours, margin = effect.ratio, fmt.share(metric.margin)
+    assert effect.printed_ratio is not None
+    ours, margin = effect.printed_ratio, fmt.share(metric.margin)
     here, there = _our_direction(effect), direction(ratio, metric.margin, metric.better)
     if ours.low <= ratio <= ours.high:
         if here is None:
@@ -250,8 +250,8 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
     """
     before, after = figure.control_value, figure.value
     if before is None or after is None or not effect.control_value or not effect.difference.value:
-        assert effect.ratio is not None
-        return f"The published change in percent is {_times((ratio - 1) / (effect.ratio.value - 1))} ours."
+        assert effect.printed_ratio is not None
+        return f"The published change in percent is {_times((ratio - 1) / (effect.printed_ratio.value - 1))} ours."
     plain, changed = before / effect.control_value, (after - before) / effect.difference.value
     unit = fmt.UNITS.get(effect.unit, effect.unit)
     return (

@@ -246,7 +246,7 @@ def _cells(cost: Cost, effect: Effect) -> Iterator[str]:
     kind = "gains" if cost.verdict.startswith("gains") else VERDICT_COLOURS[effect.verdict]
     verdict = f'<small class="{kind}">{escape(cost.verdict)}</small>'
     yield _text(fmt.absolute(effect.difference, effect.unit, signed=True)) + verdict
-    yield _text(fmt.relative(effect.ratio)) if effect.ratio is not None else fmt.NONE
+    yield _text(fmt.relative(effect.printed_ratio)) if effect.printed_ratio is not None else fmt.NONE
     has_cpu = extra is not None and extra.roles
     yield _text(fmt.absolute(extra.cpu_ms, "ms", signed=True)) if has_cpu and extra else fmt.NONE
 

@@ -147,7 +147,7 @@ def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> 
     """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %"."""
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
         effect = index.effect(metric.name, mitigation.arm)
-        if effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
+        if effect is not None and effect.verdict is Verdict.COSTS and effect.printed_ratio is not None:
             yield cost_clause(index, metric, effect)
 
 

@@ -188,8 +188,8 @@ def ratio_of_ratios(claim: Claim) -> Text:
 
 
 def _ratio(claim: Claim) -> Estimate:
-    assert claim.effect.ratio is not None, "claims are only about effects with a ratio"
-    return claim.effect.ratio
+    assert claim.effect.printed_ratio is not None, "claims are only about effects with a ratio"
+    return claim.effect.printed_ratio
 
 
 def _not_compared(result: Result) -> Iterator[str]:

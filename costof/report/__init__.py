@@ -133,7 +133,7 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
         measured += f" of a budget of {fmt.duration(result.budget_seconds)}"
     return Document(
         title=result.question,
-        subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
+        subtitle=" · ".join([result.study, f"{result.profile} profile", index.extent, measured]),
         started=result.started,
         parts=parts,
         origin=f"Made by costof from the results of run {result.run}.",

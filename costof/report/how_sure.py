@@ -16,7 +16,7 @@ MARKS = {True: "✓", False: "✗", None: "–"}
 MOST_DOUBTS = 2
 MOST_NAMES = 3
 HIGH, LIMITED, LOW = "high", "limited", "low"
-EVERY, EVERY_KEY_FIGURE = "every figure", "every key figure"
+EVERY, EVERY_KEY_FIGURE, COUNTED = "every figure", "every key figure", "key figures"
 
 
 class Check(Model):
@@ -102,16 +102,21 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
     """Yield each reason to doubt figures, with the names of the affected figures."""
     for check in failed:
         if check.doubt and (affected := check.affected(figures)):
-            yield f"{check.doubt}, which affects {_names(affected, figures)}"
+            yield f"{check.doubt}, which affects {_figures_for(affected, figures)}"
     uneven = [(figure, figure.uneven) for figure in figures if figure.uneven is not None and figure.uneven.rounds]
     if uneven:
         rounds = rounds_in_words(uneven[0][1], index.unit)
-        was = "was" if len(uneven[0][1].rounds) == 1 else "were"
+        differ = "differs" if len(uneven[0][1].rounds) == 1 else "differ"
         names = _names([figure for figure, _ in uneven], figures)
-        yield f"{rounds} {was} far from the others, which affects {names}"
+        yield f"{rounds} {differ} greatly from the others in {names}"
     shifted = {each.metric for each in index.core.carry_over}
     if affected := [figure for figure in figures if not shifted.isdisjoint(figure.metrics)]:
-        yield f"the order of measurements matters, which affects {_names(affected, figures)}"
+        yield f"the order of measurements changes {_figures_for(affected, figures)}"
+
+
+def _figures_for(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
+    names = _names(affected, figures)
+    return names if names.endswith((EVERY, COUNTED)) else f"the figures for {names}"
 
 
 def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
@@ -125,7 +130,7 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
         return every
     quantities = _arms_by_quantity(affected)
     if len(quantities) > MOST_NAMES:
-        return f"{len(affected)} of the {len(figures)} key figures"
+        return f"{len(affected)} of the {len(figures)} {COUNTED}"
     known = _arms_by_quantity(figures)
     partly = [words for words, labels in quantities.items() if labels != known[words]]
     if len(quantities) == 1 and partly:

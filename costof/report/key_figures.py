@@ -183,8 +183,8 @@ def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
     """Return sentences about rounds that dominate the mean of a figure. `unit` is 'round' or 'start' (of the servers).
 
     Figures that the same rounds dominate share a sentence. For example: 'For a new connection, round 3 was far slower
-    than the others ('TLS': 151 ms; the other rounds: 14 to 20 ms). Round 3 alone changes the mean effect on a new
-    connection from +15 ms to +24 ms.'
+    than the others ('TLS': 151 ms, in the other rounds 14 to 20 ms). Round 3 alone changes the mean effect of TLS on a
+    new connection from +15 ms to +24 ms.'
     """
     shown = [*figures]
     several = len({figure.arm for figure in shown}) > 1
@@ -203,17 +203,17 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
     usual = side + fmt.with_unit(low if low == high else f"{low} to {high}", figure.unit)
     if not uneven.rounds:
         effects = [
-            f"{each.words} has a difference of {_signed(each, rounds.without)} in a typical {unit} and {each.added} on "
-            "average"
+            f"{each.words} by {_signed(each, rounds.without)} in a typical {unit} and by {each.added} on average"
             for each, rounds in group
         ]
-        return f"For {figure.words}, the {unit}s differ widely ({usual}): {fmt.listed(effects)}."
+        subject = fmt.capital(figure.arm_label)
+        return f"For {figure.words}, the {unit}s differ widely ({usual}). {subject} changes {fmt.listed(effects)}."
     far = fmt.with_unit(fmt.listed([*map(two_digits, uneven.far)]), figure.unit)
     one = len(uneven.rounds) == 1
     was, which = "was" if one else "were", fmt.capital(rounds_in_words(uneven, unit))
     text = (
         f"For {figure.words}, {rounds_in_words(uneven, unit)} {was} {_how_far(figure, uneven)} "
-        f"({side}{far}; the other {unit}s: {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
+        f"({side}{far}, in the other {unit}s {usual.removeprefix(side)}). {which} alone {_moves(group, one=one)}."
     )
     hidden = [
         (each, rounds.without)
@@ -246,7 +246,7 @@ def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
         if abs(after - before) > LEAST_MOVE * abs(before) or not (uneven.quotient_without and figure.without):
-            what = f"change{'s' if one else ''} the mean effect on"
+            what = f"change{'s' if one else ''} the mean effect of {figure.arm_label} on"
             texts = _signed(figure, uneven.without), figure.added
         else:
             what = f"change{'s' if one else ''} the ratio of the means of"

@@ -42,7 +42,7 @@ def test_absolute_change_has_a_unit_and_an_interval(estimate: Estimate, text: st
     [
         (an_estimate(1.031, 1.020, 1.042), "+3.1 % [2.0, 4.2]"),
         (an_estimate(0.998, 0.992, 1.004), "−0.2 % [−0.8, 0.4]"),
-        (an_estimate(5.3638, 5.23, 5.49), "5.36× [5.23, 5.49]"),
+        (an_estimate(5.3638, 5.23, 5.49), "×5.36 [5.23, 5.49]"),
         (an_estimate(1.9999, 1.95, 2.05), "+100 % [95, 105]"),
         (an_estimate(1.00001, 0.99999, 1.00003), "0.00 % [0.00, 0.00]"),
     ],

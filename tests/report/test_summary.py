@@ -143,9 +143,9 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
-        "For a new connection, round 3 was far slower than the others (60 ms; the other rounds: 1.4 to 1.6 ms). "
-        "Round 3 alone changes the mean effect on a new connection from +1.3 ms to +9 ms. Without round 3, the 95 % "
-        "interval of the mean effect on a new connection is 1.24 to 1.33 ms."
+        "For a new connection, round 3 was far slower than the others (60 ms, in the other rounds 1.4 to 1.6 ms). "
+        "Round 3 alone changes the mean effect of TLS on a new connection from +1.3 ms to +9 ms. Without round 3, the "
+        "95 % interval of the mean effect on a new connection is 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
@@ -179,7 +179,10 @@ def test_shortened_answer_mentions_mitigations_only_if_one_was_measured(mitigati
 def test_report_calls_its_certainty_limited_if_a_failed_check_affects_a_figure() -> None:
     index, figures = Index(mongodb()), [figure("a read"), figure("a write")]
     failed = Check(passed=False, label="busy", doubt="the machine was 61 % busy", metrics=["a read"])
-    assert how_sure(index, figures, [failed]) == "limited: the machine was 61 % busy, which affects a read."
+    assert (
+        how_sure(index, figures, [failed])
+        == "limited: the machine was 61 % busy, which affects the figures for a read."
+    )
     every = failed.model_copy(update={"metrics": None})
     assert how_sure(index, figures, [every]) == "limited: the machine was 61 % busy, which affects every figure."
     other = failed.model_copy(update={"metrics": ["a third one"]})

@@ -18,9 +18,9 @@ ORDER = (
 BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
 WARM_UP = ". Use --warmup-each 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "The order matters if the figure of a slice (measured window) depends on which {arm} was measured just before: "
-    "another {arm} or the same one. A regression estimates this difference (Jones & Kenward 2014, chapter 5). The "
-    "probability of a false warning is 1 % in a run."
+    "The order matters if the figure of a slice (measured window) depends on which {arm} was measured just before. A "
+    "regression compares slices right after another {arm} with slices right after the same one (Jones & Kenward 2014, "
+    "chapter 5). The probability of a false warning is 1 % in a run."
 )
 
 

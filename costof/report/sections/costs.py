@@ -36,7 +36,7 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = " Where this mean clearly differs from the ratio of a row's two figures, the row has that ratio instead."
+QUOTIENT = " If the ratio of a row's two figures clearly differs from this mean, the row shows their ratio instead."
 BOTH_VIEWS = (
     " “On the wire” means measured by costof's own client, without an application's driver; “in the application” means "
     "measured through such a driver."
@@ -330,7 +330,7 @@ def _place(arm: Arm) -> str:
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
-    """Return the size of an effect: '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (2.1×)' for a time.
+    """Return the size of an effect: '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (×2.1)' for a time.
 
     For an unresolved effect on a rate or a time, return the relative change with its sign.
     """

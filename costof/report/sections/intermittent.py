@@ -35,8 +35,8 @@ METHOD = (
     "has more outlying slices than the control and its copy."
 )
 SLOW_METHOD = (
-    "An operation is slow if it takes more than 1.5 times the median of its slice (measured window), and more than "
-    "this median plus half of the control's. A t-test over {unit}s compares the variant's share of slow "
+    "An operation is slow if it takes more than 1.5 times the median of its slice (measured window), and exceeds this "
+    "median by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
     "operations with the share of the control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
@@ -201,11 +201,10 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
 
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect, label = index.metrics[each.metric], index.effect(each.metric, each.arm), index.quoted(each.arm)
-    operations = f"the operations in '{metric.label}'"
     text = (
-        f"{fmt.capital(index.subject(each.arm))} slows some of {operations} far more than others. For {label}, "
-        f"{fmt.percent(each.share)} of {operations} take at least 1.5 times as long as the median operation; for the "
-        f"control and its copy, {fmt.percent(each.usual)} do."
+        f"{fmt.capital(index.subject(each.arm))} slows some operations far more than others. In the measurements of "
+        f"'{metric.label}', {fmt.percent(each.share)} of the operations of {label} take at least 1.5 times as long as "
+        f"the median operation; of those of the control and its identical copy, {fmt.percent(each.usual)} do."
     )
     if effect is None:
         return text

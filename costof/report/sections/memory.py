@@ -22,8 +22,8 @@ CLIENTS = 10_000
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
     "After the last round, idle connections to each variant were opened in {steps} steps{servers}. All idle "
-    "connections stayed open. Each connection logged in, if the server has logins, and performed one operation before "
-    "it was idle. "
+    "connections stayed open. Before a connection became idle, it logged in (if the server has logins) and performed "
+    "one operation. "
     "The memory of a connection is the growth of the servers' memory in a step, divided by the number of connections "
     "opened in the step. The shown memory of a connection is the mean over all steps except the first {lead_in}, with "
     "its 95 % interval."

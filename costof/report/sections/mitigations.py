@@ -361,7 +361,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}.{_control_with_it(index, data, data.best)}"
     keeping = [each for each in data.protecting if not each.gives_up]
-    which = "another mitigation" if keeping else "one"
+    which = "other levels" if keeping else "one"
     other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
@@ -373,7 +373,7 @@ def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
         clauses.append(f"{fmt.listed(harmful)} {_verb(harmful, 'add')} to the cost")
     if idle := by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]:
         clauses.append(f"{fmt.listed(idle)} {_verb(idle, 'save')} nothing measurable")
-    return f"nothing that this run measured: {fmt.listed(clauses)}{other}."
+    return f"nothing that this run measured: compared with {index.label(data.reference)}, {fmt.listed(clauses)}{other}."
 
 
 def _verb(labels: list[str], verb: str) -> str:
@@ -395,9 +395,8 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         rate = fmt.with_unit(fmt.number(after), metric.unit)
-        return (
-            f"with {index.label(data.reference)}, {_subject(best)} raises {words} from {fmt.number(before)} to {rate}"
-        )
+        reference = index.label(data.reference)
+        return f"compared with {reference}, {_subject(best)} raises {words} from {fmt.number(before)} to {rate}"
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{_subject(best)} saves {saved} of {words}"
@@ -567,7 +566,8 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
         control, protection = index.label(data.control), index.label(data.reference)
         metric = _metric(index, data)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
-        text += f". With {_subject(each)}, {protection} still {change} compared with {fmt.in_quotes(control)}"
+        compared = f"compared with {fmt.in_quotes(control)}"
+        text += f". With {_subject(each)} in both cases, {protection} still {change} {compared}"
     return text
 
 
@@ -581,7 +581,7 @@ def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as a signed change, such as '+140 % [131, 149]'; for a rate never as a factor such as '2.4×'."""
+    """Return the gain as a signed change, such as '+140 % [131, 149]'; for a rate never as a factor such as '×2.4'."""
     if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

@@ -121,14 +121,19 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     why = [effect.unresolved for effect in noisy if effect.unresolved]
     spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
-    names, reason, unlikely = _names(index, noisy, waiting), "", ""
+    by_margin: dict[str, dict[str, None]] = {}
+    for effect in noisy:
+        metric = index.metrics[effect.metric]
+        by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
+    metrics = fmt.listed([label for labels in by_margin.values() for label in labels])
+    reason = unlikely = ""
     if spreads and smallest:
         if noise := _largest_noise(index, noisy):
             noise += ", so a smaller effect can stay hidden"
         else:
             differ = f"{index.unit}s differ by {'' if len(spreads) == 1 else 'up to '}{fmt.percent(max(spreads))}"
             noise = f"noise hides effects of up to {fmt.percent(max(smallest))}: {differ} (standard deviation)"
-        reason = f" In {names}, {noise}."
+        reason = f" In {metrics}, {noise}."
     # For each effect, the largest cost within its interval. A higher cost is unlikely.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
@@ -138,20 +143,16 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     size = "an unresolved cost"
     if costs:
         largest = fmt.with_unit(fmt.number(100 * max(costs), 1), "%")
-        unlikely, size = f" A cost above {largest} in {names} is unlikely.", f"a cost of up to {largest}"
-    most = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
-    by_margin: dict[str, dict[str, None]] = {}
-    for effect in noisy:
-        metric = index.metrics[effect.metric]
-        by_margin.setdefault(fmt.share(metric.margin), {})[f"'{metric.label}'"] = None
+        its, exclude = ("Its", "interval excludes") if len(noisy) == 1 else ("Their", "intervals exclude")
+        unlikely, size = f" {its} 95 % {exclude} a cost above {largest}.", f"a cost of up to {largest}"
+    unit = "the measuring time" if index.core.requested_rounds is None else "as many rounds"
     margins = ", and ".join(f"{margin} for {fmt.listed([*labels])}" for margin, labels in by_margin.items())
-    effects, stay = ("The effect", "stays") if len(noisy) == 1 else ("The effects", "stay")
-    metrics = fmt.listed([label for labels in by_margin.values() for label in labels])
+    effects = "effect" if len(noisy) == 1 else "effects"
     return (
-        f"{effects} on {names} {stay} unresolved even with {most}.{reason}{unlikely} Measure on an idle machine, "
-        f"or use longer windows{_longer_slices(index)}. If {size} does not matter to you, raise the 'margin' of "
-        f"{metrics} in the study's file. A cost below the margin of its metric counts as no cost. The margin is now "
-        f"{margins}."
+        f"Even {LONGEST_WAIT} times {unit} would not resolve the {effects} on {_names(index, noisy, waiting)}."
+        f"{unlikely}{reason} Measure on an idle machine, or use longer windows{_longer_slices(index)}. If {size} does not "
+        f"matter to you, raise the 'margin' of {metrics} in the study's file. A cost below the margin of its metric counts "
+        f"as no cost. The margin is now {margins}."
     )
 
 

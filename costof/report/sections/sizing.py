@@ -32,8 +32,9 @@ EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.
 SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["variant", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
-    "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
-    "protection on the same cores + clients × CPU time that the protection adds ÷ cores."
+    "Cores = new clients × CPU time that one new client costs the {role} ÷ seconds in which all are served. Predicted "
+    "time of a burst = time of the burst without the protection on the same cores + clients × CPU time that the "
+    "protection adds ÷ cores."
 )
 
 
@@ -139,7 +140,7 @@ class SizingSection(Section[Spec, list[Sizing]]):
             checks.append([check.arm, f"{check.clients:,}", fmt.count(check.cores), predicted, measured, error])
         if checks:
             yield Table.of(CHECKS, checks, title="Bursts of clients: predicted and measured time")
-        yield Paragraph(MODEL, "note", media=FILES)
+        yield Paragraph(MODEL.format(role=data[0].role), "note", media=FILES)
 
 
 def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
@@ -223,7 +224,7 @@ def _sentence(sizing: Sizing) -> str:
         f"With {sizing.label}, one core of the {sizing.role} serves {rate} new clients a second. "
         f"With {sizing.label}, {one.clients:,} new clients within {within} need "
         f"{f'{cores.value} cores {cores.interval}'.rstrip()}"
-        f"{', with one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
+        f"{' and one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)

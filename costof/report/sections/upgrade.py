@@ -32,7 +32,7 @@ from costof.study.arms import PlannedArm
 
 METHOD = (
     "Each row compares the same variant on two versions of the server, {unit} by {unit}. Brackets contain the 95 % "
-    "confidence interval. The verdicts are corrected together for the number of rows."
+    "confidence interval. The verdicts are corrected for multiple testing over all rows."
 )
 CHANGED = (Verdict.COSTS, Verdict.SAVES)
 #: The position of the section's part on the page, before the costs of protections (`costs`).
@@ -360,10 +360,10 @@ def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange
 def _metric(index: Index, change: VersionChange) -> str:
     """Return the metric as part of a sentence: its label in quotes, with its view if there are several.
 
-    The label of a phase follows the words 'the time of the phase'.
+    The label of a phase follows the words 'the phase'.
     """
     words = index.metric_in_view(change.metric)
-    return f"the time of the phase {words}" if _is_phase(index.metrics[change.metric]) else words
+    return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
 
 
 def _title(index: Index, change: VersionChange) -> str:

@@ -56,17 +56,18 @@ from costof.study.schema import SERVER_PREFIX
 #: position is the section's `order`.
 DETAILS = 100
 ADDS = "adds "
-FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
+FORMULA = "Time of an operation = own time + round trips × round-trip time + bytes ÷ bandwidth (if you enter one)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
 FORMULA_WITH_FLUSHES = (
-    "Time of an operation = own time + round trips × round-trip time + flushes × time of a flush (+ bytes ÷ bandwidth)."
+    "Time of an operation = own time + round trips × round-trip time + flushes × time of a flush + bytes ÷ bandwidth "
+    "(if you enter one)."
 )
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
-    "Round trips and bytes were counted on the wire and are exact. The own time of an operation is the rest of its "
-    "time, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for TCP "
-    "connections to the servers. The intervals of calculated times include the "
+    "Round trips and bytes were counted on the wire and are exact. The own time of an operation is what remains of its "
+    "time without the other terms of the sum. It is estimated at the shortest distance of this run. Round-trip times "
+    "are the kernel's estimates for TCP connections to the servers. The intervals of calculated times include the "
     "uncertainty of all measured times."
 )
 

@@ -55,19 +55,20 @@ IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 #: A curve is shown only if it begins at p10 or lower and ends at this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
-    "Percentiles are computed over all operations of all rounds, and intervals of their ratios by a bootstrap over "
-    f"whole {{unit}}s. A percentile is left out if the variant or the control has fewer than {FEWEST_BEYOND} "
-    f"operations beyond it: a p99 needs {operations_needed(99):,} operations, a p99.9 {operations_needed(99.9):,}."
+    "Percentiles are computed over all operations of all rounds. The intervals of their ratios, variant to control, "
+    f"come from a bootstrap over whole {{unit}}s. A percentile is left out if the variant or the control has fewer "
+    f"than {FEWEST_BEYOND} operations beyond it: a p99 needs {operations_needed(99):,} operations, a p99.9 "
+    f"{operations_needed(99.9):,}."
 )
+NO_PERCENTILE = " In this run, this leaves out some percentiles of {metrics}."
 METHOD_OF_CURVE = (
-    " The band around a curve contains 95 % of the resampled curves from end to end (Montiel Olea & Plagborg-Møller "
-    "2019)."
+    " The band around a curve is simultaneous: 95 % of the curves of the bootstrap lie inside it at every percentile "
+    "(Montiel Olea & Plagborg-Møller 2019)."
 )
 NO_CURVE = (
-    f" A curve is left out if the variant or the control has fewer than {operations_needed(LEAST_CURVE):,} operations, "
-    "here of {metrics}."
+    f" A curve is left out if the variant or the control has fewer than {operations_needed(LEAST_CURVE):,} operations. "
+    "In this run, this leaves out curves of {metrics}."
 )
-NO_PERCENTILE = " For this reason, not all percentiles of {metrics} are shown for each variant."
 
 
 class Tail(Model):
@@ -153,11 +154,11 @@ class TailsSection(Section[None, Tails]):
         yield Table(columns, [*_rows(index, data)], "Percentiles of all operations", group="metric")
         yield from curve_blocks(index, data.curves)
         method = METHOD.format(unit=index.unit)
+        if data.undetermined:
+            method += NO_PERCENTILE.format(metrics=_named(index, data.undetermined))
         method += METHOD_OF_CURVE if data.curves else ""
         if data.missing_curves:
             method += NO_CURVE.format(metrics=_named(index, data.missing_curves))
-        if data.undetermined:
-            method += NO_PERCENTILE.format(metrics=_named(index, data.undetermined))
         yield Paragraph(method, "note", media=FILES)
 
 

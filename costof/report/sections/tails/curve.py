@@ -209,8 +209,8 @@ def sentence(index: Index, curve: Curve) -> str:
             )
         if unresolved > len(points) / 2:
             return (
-                f"{subject} may {verb} about {amount} {preposition} {what}. This effect is resolved at only "
-                f"{len(points) - unresolved} of the {len(points)} percentiles from {first} to {last}."
+                f"From {first} to {last}, {index.subject(curve.arm)} may {verb} about {amount} {preposition} {what}, "
+                f"but the effect is resolved at only {len(points) - unresolved} of the {len(points)} percentiles."
             )
         return (
             f"{subject} {about} {what} from {first} to {last}. At {unresolved} of the {len(points)} percentiles in "
