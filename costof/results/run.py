@@ -37,6 +37,7 @@ from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
+from costof.study.options import MOST_ROUNDS
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 from costof.study.sweep import CAPACITY
@@ -250,8 +251,9 @@ class Run:
     @property
     def resumable_rounds(self) -> int:
         """Return how many more rounds the run can measure with `--resume` and a larger budget."""
-        can_resume = self.plan.budget_seconds is not None and self.plan.starts == 1
-        return max(0, self.plan.most_rounds - self.rounds) if can_resume else 0
+        plan = self.plan
+        can_resume = plan.budget_seconds is not None and plan.starts == 1 and not plan.has_fixed_rounds
+        return max(0, MOST_ROUNDS - self.rounds) if can_resume else 0
 
     @property
     def error_rate_if_resumed(self) -> float:
@@ -328,7 +330,7 @@ def read_run(ledger: Ledger) -> Run:
                     run.lost_arms.clear()
                 if record.budget_seconds is not None:
                     run.resumed_with_budget = True
-                    run.plan = run.plan.model_copy(update={"budget_seconds": record.budget_seconds})
+                    run.plan = run.plan.with_budget_seconds(record.budget_seconds)
             case WarningRecord():
                 run.warnings.append(record.text)
             case EvidenceRecord():

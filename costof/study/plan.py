@@ -176,7 +176,7 @@ class Plan(Model):
     def may_shorten_slices(self) -> bool:
         """True if shorter slices (measured windows) would allow more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
-        return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
+        return shorter and self.budget_seconds is not None and not self.has_fixed_rounds
 
     @property
     def loads(self) -> str:
@@ -197,7 +197,16 @@ class Plan(Model):
             return self
         if self.budget_seconds is None:
             raise CostofError(ErrorText.RESUME_DIFFERS, options="--budget")
-        return self.model_copy(update={"budget_seconds": parse_duration(text)})
+        return self.with_budget_seconds(parse_duration(text))
+
+    def with_budget_seconds(self, seconds: float) -> Plan:
+        """Return the plan of a resumed run with this total budget. Only a fixed number of rounds still ends the run."""
+        most = self.most_rounds if self.has_fixed_rounds else MOST_ROUNDS
+        return self.model_copy(update={"budget_seconds": seconds, "most_rounds": most})
+
+    @property
+    def has_fixed_rounds(self) -> bool:
+        return self.fewest_rounds == self.most_rounds
 
     @property
     def start_budget_seconds(self) -> float | None:
@@ -505,7 +514,8 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
     """
     if options.rounds is None:
         precision = parse_precision(options.precision) if options.precision else profile.precision
-        return parse_duration(options.budget or profile.budget), precision, _round_limits(profile, options)
+        budget, usual = parse_duration(options.budget or profile.budget), parse_duration(profile.budget)
+        return budget, precision, _round_limits(profile, options, budget / usual)
     conflicting = {"--budget": options.budget, "--precision": options.precision}
     if conflicts := [name for name, value in conflicting.items() if value is not None]:
         raise CostofError(ErrorText.ROUNDS_ARE_EXACT, options=" and ".join(conflicts))
@@ -516,13 +526,18 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
     return None, None, (rounds, rounds)
 
 
-def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
+def _round_limits(profile: Profile, options: Options, growth: float) -> tuple[int, int]:
     """Return the minimum and maximum number of rounds, from the options or, if these do not set them, from the profile.
+
+    `growth` is the budget divided by that of the profile. A larger budget raises the profile's maximum in proportion,
+    because the maximum would otherwise end the run before its budget or its precision. A fixed number stays fixed.
 
     If a minimum in the options is above the profile's maximum, the maximum is raised to it. If a maximum in the options
     is below the profile's minimum, the minimum is lowered to it.
     """
     fewest, most = profile.rounds
+    if fewest < most:
+        most = min(MOST_ROUNDS, math.ceil(most * max(1.0, growth)))
     if options.at_least is not None:
         fewest, most = options.at_least, max(most, options.at_least)
     if options.at_most is not None:

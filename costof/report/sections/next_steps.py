@@ -150,9 +150,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     effects = "effect" if len(noisy) == 1 else "effects"
     return (
         f"Even {LONGEST_WAIT} times {unit} would not resolve the {effects} on {_names(index, noisy, waiting)}."
-        f"{unlikely}{reason} Measure on an idle machine, or use longer windows{_longer_slices(index)}. If {size} does not "
-        f"matter to you, raise the 'margin' of {metrics} in the study's file. A cost below the margin of its metric counts "
-        f"as no cost. The margin is now {margins}."
+        f"{unlikely}{reason} Measure on an idle machine, or use longer windows{_longer_slices(index)}. If {size} does "
+        f"not matter to you, raise the 'margin' of {metrics} in the study's file. A cost below the margin of its metric "
+        f"counts as no cost. The margin is now {margins}."
     )
 
 

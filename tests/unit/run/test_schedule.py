@@ -24,6 +24,7 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import mean_over_rounds
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.library import load_study, read_study
+from costof.study.options import MOST_ROUNDS, parse_duration
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.fake_run import Slice, answer_of, phase_of
@@ -153,6 +154,16 @@ def test_minimum_number_of_rounds_is_measured_even_beyond_the_budget() -> None:
     assert (plan.fewest_rounds, plan.most_rounds) == (20, 30)
     assert [enough(plan, done, 100.0, [None] * done, 5.0) for done in (2, 19, 20)] == [False, False, True]
     assert (resolve(STUDY, QUICK(at_most=4)).fewest_rounds, resolve(STUDY, QUICK(at_least=4)).fewest_rounds) == (4, 4)
+
+
+def test_budget_above_that_of_the_profile_raises_the_maximum_number_of_rounds() -> None:
+    profile = STUDY.profiles["quick"]
+    most, seconds = profile.rounds[1], 2.5 * parse_duration(profile.budget)
+    longer = resolve(STUDY, QUICK(budget=f"{seconds}s", precision="1%"))
+    assert longer.most_rounds == math.ceil(2.5 * most)
+    assert resolve(STUDY, QUICK(budget="10s")).most_rounds == most
+    assert resolve(STUDY, QUICK(budget=f"{seconds}s", at_most=30)).most_rounds == 30
+    assert resolve(STUDY, QUICK()).with_budget("1h").most_rounds == MOST_ROUNDS
 
 
 def test_run_with_a_fixed_number_of_rounds_ends_only_after_these_rounds() -> None:
