@@ -151,8 +151,8 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
     return (
         f"Even {LONGEST_WAIT} times {unit} would not resolve the {effects} on {_names(index, noisy, waiting)}."
         f"{unlikely}{reason} Measure on an idle machine, or use longer windows{_longer_slices(index)}. If {size} does "
-        f"not matter to you, raise the 'margin' of {metrics} in the study's file. A cost below the margin of its metric "
-        f"counts as no cost. The margin is now {margins}."
+        f"not matter to you, raise the 'margin' of {metrics} in the study's file. A cost below the margin of its "
+        f"metric counts as no cost. The margin is now {margins}."
     )
 
 

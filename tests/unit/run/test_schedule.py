@@ -158,9 +158,9 @@ def test_minimum_number_of_rounds_is_measured_even_beyond_the_budget() -> None:
 
 def test_budget_above_that_of_the_profile_raises_the_maximum_number_of_rounds() -> None:
     profile = STUDY.profiles["quick"]
-    most, seconds = profile.rounds[1], 2.5 * parse_duration(profile.budget)
+    most, seconds = profile.rounds[1], int(3 * parse_duration(profile.budget))
     longer = resolve(STUDY, QUICK(budget=f"{seconds}s", precision="1%"))
-    assert longer.most_rounds == math.ceil(2.5 * most)
+    assert longer.most_rounds == 3 * most
     assert resolve(STUDY, QUICK(budget="10s")).most_rounds == most
     assert resolve(STUDY, QUICK(budget=f"{seconds}s", at_most=30)).most_rounds == 30
     assert resolve(STUDY, QUICK()).with_budget("1h").most_rounds == MOST_ROUNDS
