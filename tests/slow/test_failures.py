@@ -88,7 +88,7 @@ def test_full_disk_of_an_audit_log_is_reported_and_completed_rounds_are_kept(
         run(plan, open_service(plan, None, "run"), ledger, Silent())
     result = analyse(ledger)
     (line,) = (text for text in result.warnings if "discarded" in text)
-    assert "of all discarded: the audit log got " in line
+    assert "of an audit of all statements discarded: the audit log got " in line
     assert line.endswith("; the disk of the log is full")
     assert result.effects
     assert not result.errors
