@@ -224,7 +224,7 @@ def _sentence(sizing: Sizing) -> str:
         f"With {sizing.label}, one core of the {sizing.role} serves {rate} new clients a second. "
         f"With {sizing.label}, {one.clients:,} new clients within {within} need "
         f"{f'{cores.value} cores {cores.interval}'.rstrip()}"
-        f"{' and one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
+        f"{' (one process for each core)' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
