@@ -114,11 +114,11 @@ def quote() -> None:
 
 
 def quote_runs() -> None:
-    results = reports.results()
-    if PICTURED in results:
-        PICTURE.write_text(picture(results[PICTURED]))
+    runs = reports.stored_runs()
+    if PICTURED in runs:
+        PICTURE.write_text(picture(runs[PICTURED].result))
     for path in reports.pages_that_quote():
-        path.write_text(reports.update_quotes(path.read_text(), results))
+        path.write_text(reports.update_quotes(path.read_text(), runs))
 
 
 def reference() -> dict[str, str]:

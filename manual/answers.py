@@ -6,7 +6,7 @@ published figures, and evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape as escape_html
 
 from costof import format as fmt
@@ -48,11 +48,11 @@ def _verdict(result: Result) -> str:
     return "\n>\n".join(f"> **{escape(line)}**" for line in result.summary.lines)
 
 
-def answer(result: Result, results: Mapping[str, Result], former: Result | None) -> str:
+def answer(result: Result, results: Mapping[str, Result], former: Result | None, needed: Sequence[str] = ()) -> str:
     """Return the answer in Markdown.
 
     `results` has all studies' results, for links to studies of the same server. `former` is the study's run on another
-    processor, if there is one.
+    processor, if there is one. `needed` has sentences about what operations need (`protections.needs_in_verdict`).
     """
     parts, kept = {part.name: part for part in document(result).parts}, KEPT.get(result.run)
     frame = FRAME.format(
@@ -63,7 +63,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
         "\n".join(
             [
                 *(f"- {note}" for note in (kept.notes if kept is not None else ())),
-                *glance.lines(result, results),
+                *glance.lines(result, results, needed),
                 *glance.intervals(result),
                 *glance.memory(result),
                 own_servers.line(result.study),

@@ -5,6 +5,7 @@ The site's first page has these lines for every study. Each study's page begins 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from costof import format as fmt
@@ -12,6 +13,7 @@ from costof.report import versions
 from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
 from costof.report.sections.memory import SECTION
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
@@ -27,6 +29,10 @@ HEAD = """## What each protection costs
 Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
 Other pages compare [five publications](published.md) with our runs, and runs on [two processors](processors.md).
 """
+
+
+#: The sentence about what limits a rate, such as "'queries a second' is limited by the CPU quota of the server.".
+LIMIT = re.compile(r"('[^']*') is limited by [^.]*\. ?")
 
 
 def title(study: str) -> str:
@@ -53,23 +59,38 @@ def server(result: Result) -> str:
     return next((f"{name} {version}" for name, version in servers), "server of unknown version")
 
 
-def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
+def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] = ()) -> Iterator[str]:
     """Yield items of a Markdown list: the reason for the cost, the settings that lower it, and the published figures.
 
     `results` has the results of all studies, because another study of the same server and protection may have measured
-    settings that lower the cost.
+    settings that lower the cost. `needed` has sentences about what operations need with each protection.
     """
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [f"{link(other.study)} {escape(helps(other))}" for other in helping_elsewhere(result, results)]
     data = result.sections.mitigations
-    reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
-    reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
+    reasons = [_why(result, needed), *(remaining(Index(result), data) if data is not None else [])]
+    why = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
     # Mitigations that this study measured come before the reason, because they answer the study's question. Mitigations
     # that only other studies measured come after it.
-    yield from [*helping, *reason] if helps(result) else [*reason, *helping]
+    yield from [*helping, *why] if helps(result) else [*why, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
+
+
+def _why(result: Result, needed: Sequence[str]) -> str:
+    """Return the summary's reason for the cost and `needed`.
+
+    Leave out the summary's sentence about what operations need, which `needed` says of every protection, and a limit of
+    a rate that the verdict does not name.
+    """
+    why, model = result.summary.why, result.sections.cost_model
+    if needed and model is not None:
+        why = why.replace(fmt.without_intervals(reason(Index(result), model)), "").strip()
+    limit = LIMIT.match(why)
+    if limit is not None and limit[1] not in result.summary.verdict:
+        why = why[limit.end() :]
+    return " ".join(filter(None, [why, *needed]))
 
 
 def intervals(result: Result) -> Iterator[str]:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -23,12 +23,13 @@ from rich.console import Console
 from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger, run_name
-from costof.results.run import Run, read_run
+from costof.results.run import read_run
 from costof.run.machine import cpu_model
 from costof.study.library import load_study
 from costof.study.plan import WITHOUT_IDLE_CONNECTIONS
 from manual.answers import EMBEDDED, answer, answer_beyond_study
 from manual.kept import KEPT, of_studies
+from manual.protections import StoredRun, needs_in_verdict
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -95,12 +96,6 @@ def store(run: Path, folder: Path, *files: str) -> Path:
         return Path(shutil.make_archive(str(folder / run.name), "xztar", parent, run.name))
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    run: Run
-    result: Result
-
-
 def stored_runs(folder: Path = RUNS, names: str = "*.tar.xz") -> dict[str, StoredRun]:
     """Return the runs in a folder's archives by name. `names` is a pattern of the archives' names."""
     with tempfile.TemporaryDirectory() as parent:
@@ -142,8 +137,9 @@ def pages_that_quote() -> list[Path]:
     return [path for path in pages if path != DOCS / "index.md" and QUOTED.search(path.read_text())]
 
 
-def update_quotes(text: str, results: dict[str, Result]) -> str:
+def update_quotes(text: str, runs: Mapping[str, StoredRun]) -> str:
     """Return a page's text with current quotes of its runs. Without a stored run, only the command is quoted."""
+    results = {name: stored.result for name, stored in runs.items()}
 
     def quote(match: re.Match[str]) -> str:
         start, kind, name, end = match.groups()
@@ -154,7 +150,9 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
         if not KEPT[name].is_of_study:
             return start + answer_beyond_study(results[name]) + end
         former = stored_runs(FORMER, f"{name}.tar.xz").get(name)
-        return start + answer(results[name], of_studies(results), former.result if former is not None else None) + end
+        needed = needs_in_verdict(runs[name])
+        shown = answer(results[name], of_studies(results), former.result if former is not None else None, needed)
+        return start + shown + end
 
     return QUOTED.sub(quote, text)
 

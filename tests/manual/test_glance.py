@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from costof.format import NBSP
-from costof.report import build_result
+from costof.report import analyse, build_result
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.memory import ArmMemory, ConnectionMemory
 from costof.results.models import Core
+from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
 from manual.glance import cost, helps, lines, memory, overview, server
+from manual.protections import StoredRun, needs_in_verdict
+from tests.fake_run import fake_run
 from tests.report.results import result_of, with_sections
+from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
 
 TLS, POOLING = "postgres-tls", "postgres-pooling"
 
@@ -50,6 +58,30 @@ def test_study_page_without_mitigations_says_how_to_measure_one() -> None:
     study = "postgres-encryption-at-rest"
     command = f"`costof run {study} --set storage=none,gocryptfs-aes-gcm,gocryptfs-xchacha20`"
     assert f"To measure one, vary the storage: {command}." in answer(result_of(study), {}, None)
+
+
+def test_study_page_says_what_an_operation_needs_with_each_protection_that_the_verdict_names(tmp_path: Path) -> None:
+    study = "postgres-durability"
+    ledger = fake_run(tmp_path / study, plan_of(study), TRUTHS[study], rounds=6)
+    stored = StoredRun(read_run(ledger), analyse(ledger))
+    needed = needs_in_verdict(stored)
+    labels = dict.fromkeys(figure.arm_label for figure in stored.result.summary.figures)
+    assert len(labels) > 1
+    for label, sentence in zip(labels, needed, strict=True):
+        assert sentence.startswith(f"With {label}, a commit needs ")
+        assert re.search(r" more flush(es)?\b", sentence)
+    (why,) = (line for line in lines(stored.result, {}, needed) if line.startswith("- **Why:**"))
+    assert why == f"- **Why:** {escape(' '.join(needed))}"
+
+
+def test_study_page_leaves_out_what_limits_a_rate_that_the_verdict_does_not_name() -> None:
+    result = result_of(TLS)
+    limits = [f"'{each}' is limited by this machine's CPU." for each in ("a query", "selects a second")]
+    summary = result.summary.model_copy(update={"verdict": "TLS adds 1 ms to 'a query'.", "why": limits[0]})
+    named = result.model_copy(update={"summary": summary})
+    other = result.model_copy(update={"summary": summary.model_copy(update={"why": limits[1]})})
+    assert any(escape(limits[0]) in line for line in lines(named, {}))
+    assert not any("Why" in line for line in lines(other, {}))
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
