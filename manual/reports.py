@@ -42,8 +42,9 @@ IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches text that a page quotes from a run, including the marks around it. After the mark `run` there is a command
-#: with its output, and after `answer` the answer to the run's question. The mark also has the name of the run.
-QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: with its output, after `answer` the answer to the run's question, and after `precision` how to measure more precisely
+#: (only on studies' pages). The mark also has the name of the run.
+QUOTED = re.compile(r"(<!-- (run|answer|precision) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(result: Result) -> str:
@@ -147,6 +148,8 @@ def update_quotes(text: str, runs: Mapping[str, StoredRun]) -> str:
             return start + (_console(name, _command(name, 0)) if kind == "run" else "") + end
         if kind == "run":
             return start + _printed(name, results[name]) + end
+        if kind == "precision":
+            return start + _more_precise(results[name]) + end
         if not KEPT[name].is_of_study:
             return start + answer_beyond_study(results[name]) + end
         former = stored_runs(FORMER, f"{name}.tar.xz").get(name)
@@ -167,6 +170,16 @@ def _printed(name: str, result: Result) -> str:
     render_terminal(result, Console(file=text, width=WIDTH), folder)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
     return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"
+
+
+def _more_precise(result: Result) -> str:
+    """Return, in Markdown, the command that measures four times as many rounds as the run."""
+    # `costof run` does not accept --rounds and --budget together.
+    words = re.sub(r" --budget \S+", "", command(result))
+    return (
+        f"For intervals half as wide, measure four times as many rounds: `{words} --rounds {4 * result.rounds}` "
+        "([when a run ends](../asking.md#when-a-run-ends)).\n"
+    )
 
 
 def _console(name: str, line: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from costof.cli.main import cli
 from costof.format import NBSP
 from costof.report.markdown import escape
 from costof.report.result import Result
@@ -47,7 +50,7 @@ def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> 
     pages = {page.stem: page.read_text() for page in (DOCS / "studies").glob("*.md")}
     assert sorted(pages) == study_names()
     quoted = {name: [(kind, study) for _, kind, study, _ in QUOTED.findall(text)] for name, text in pages.items()}
-    assert quoted == {name: [("answer", name), ("run", name)] for name in study_names()}
+    assert quoted == {name: [("answer", name), ("run", name), ("precision", name)] for name in study_names()}
 
 
 def test_verdict_on_each_further_question_is_quoted_on_its_own_page_and_on_the_first_page() -> None:
@@ -71,6 +74,14 @@ def test_condition_of_a_verdict_follows_it_on_pages_that_show_several_studies() 
     assert KEPT[name].condition
     for text in (overview([chosen[name]]), answer(chosen["mongodb-tls"], chosen, None), published_page({}, chosen)):
         assert escape(KEPT[name].condition) in text.replace(NBSP, " ")
+
+
+def test_study_page_gives_a_command_that_measures_four_times_as_many_rounds() -> None:
+    for name in ("mongodb-tls", "postgres-pooling"):
+        text = update_quotes(f"<!-- precision {name} -->\n<!-- end -->", runs())
+        words = shlex.split(text.split("`")[1])
+        assert words[-2:] == ["--rounds", str(4 * kept()[name].rounds)]
+        assert CliRunner().invoke(cli, [*words[1:], "--dry-run"]).exit_code == 0
 
 
 def test_report_of_an_upgrade_embedded_in_a_page_has_no_calculator(tmp_path: Path) -> None:
