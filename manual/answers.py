@@ -62,6 +62,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None,
         _verdict(result),
         "\n".join(
             [
+                *glance.sure(result),
                 *(f"- {note}" for note in (kept.notes if kept is not None else ())),
                 *glance.lines(result, results, needed),
                 *glance.intervals(result),
@@ -89,7 +90,7 @@ def answer_beyond_study(result: Result) -> str:
     why = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
     texts = [
         _verdict(result),
-        "\n".join([*why, *glance.intervals(result)]),
+        "\n".join([*glance.sure(result), *why, *glance.intervals(result)]),
         FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}", title="Figures and picture"),
         *(text for name in CHANGES if name in parts for text in render_blocks([*parts[name].select(Medium.MARKDOWN)])),
         *_evidence(result),

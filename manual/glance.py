@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from costof import format as fmt
 from costof.report import versions
+from costof.report.how_sure import HIGH
 from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
@@ -17,6 +18,7 @@ from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
 from costof.report.sections.memory import SECTION
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
+from costof.report.summary import HOW_SURE
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
@@ -91,6 +93,13 @@ def _why(result: Result, needed: Sequence[str]) -> str:
     if limit is not None and limit[1] not in result.summary.verdict:
         why = why[limit.end() :]
     return " ".join(filter(None, [why, *needed]))
+
+
+def sure(result: Result) -> Iterator[str]:
+    """Yield an item of a list that says how sure the figures are, unless they are as sure as a run's can be."""
+    text = result.summary.sure
+    if text and not text.startswith(HIGH):
+        yield f"- **{HOW_SURE}:** {escape(text)}"
 
 
 def intervals(result: Result) -> Iterator[str]:

@@ -16,7 +16,7 @@ from costof.results.models import Core
 from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
-from manual.glance import cost, helps, lines, memory, overview, server
+from manual.glance import cost, helps, lines, memory, overview, server, sure
 from manual.protections import StoredRun, needs_in_verdict
 from tests.fake_run import fake_run
 from tests.report.results import result_of, with_sections
@@ -82,6 +82,15 @@ def test_study_page_leaves_out_what_limits_a_rate_that_the_verdict_does_not_name
     other = result.model_copy(update={"summary": summary.model_copy(update={"why": limits[1]})})
     assert any(escape(limits[0]) in line for line in lines(named, {}))
     assert not any("Why" in line for line in lines(other, {}))
+
+
+@pytest.mark.parametrize("text", ["limited: round 5 differs greatly from the others in an insert.", "low: no verdict."])
+def test_study_page_says_what_makes_figures_less_sure(text: str) -> None:
+    result = result_of(TLS)
+    doubted = result.model_copy(update={"summary": result.summary.model_copy(update={"sure": text})})
+    assert [*sure(doubted)] == [f"- **How sure:** {escape(text)}"]
+    certain = result.summary.model_copy(update={"sure": "high: 12 rounds, all checks passed."})
+    assert [*sure(result.model_copy(update={"summary": certain}))] == []
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
