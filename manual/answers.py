@@ -40,7 +40,7 @@ NO_MITIGATION = (
     "in a single setting."
 )
 MEASURED_ELSEWHERE = " For mitigations of this server, see {links}."
-TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --set {data.measure}`."
+TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --profile quick --set {data.measure}`."
 
 
 def _verdict(result: Result) -> str:

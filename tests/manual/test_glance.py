@@ -56,7 +56,7 @@ def test_study_page_without_mitigations_links_to_a_study_of_mitigations_on_the_s
 
 def test_study_page_without_mitigations_says_how_to_measure_one() -> None:
     study = "postgres-encryption-at-rest"
-    command = f"`costof run {study} --set storage=none,gocryptfs-aes-gcm,gocryptfs-xchacha20`"
+    command = f"`costof run {study} --profile quick --set storage=none,gocryptfs-aes-gcm,gocryptfs-xchacha20`"
     assert f"To measure one, vary the storage: {command}." in answer(result_of(study), {}, None)
 
 
