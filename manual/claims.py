@@ -11,7 +11,7 @@ from costof.report import document, handout
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.index import Index
-from costof.results.models import Effect, Metric
+from costof.results.models import Arm, Effect, Metric
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.schema import PublishedFigure
 
@@ -159,11 +159,11 @@ def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
     for arm in (each for each in index.arms if figure.fits(each.levels)):
         effect = index.effect(figure.metric, arm.name)
         if effect is not None and effect.printed_ratio is not None:
-            yield _claim(index, figure, ratio, metric, effect, effect.printed_ratio)
+            yield _claim(index, figure, ratio, metric, effect, effect.printed_ratio, arm)
 
 
 def _claim(
-    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate
+    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate, arm: Arm
 ) -> Claim:
     series = f" ({figure.series})" if figure.series else ""
     agreement, because = _judge(figure, ratio, metric, effect)
@@ -171,7 +171,7 @@ def _claim(
         figure=figure,
         effect=effect,
         headline=metric.headline,
-        what=fmt.capital(f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"),
+        what=fmt.capital(f"{index.metric_in_view(metric.name)} with {arm.label}{arm.at_place or arm.where}{series}"),
         published=published_text(figure, metric.unit),
         ours=f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(our_ratio)})",
         ratio=ratio,
