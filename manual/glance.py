@@ -78,6 +78,10 @@ def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] =
     yield from [*helping, *why] if helps(result) else [*why, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
+    elif result.published is None:
+        yield "- **Published:** No published figures are compared."
+    else:
+        yield f"- **Published:** No published figure is judged; [those that are known](#{claims.ANCHOR})."
 
 
 def _why(result: Result, needed: Sequence[str]) -> str:
