@@ -63,6 +63,7 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None,
         "\n".join(
             [
                 *glance.sure(result),
+                *glance.control(result),
                 *(f"- {note}" for note in (kept.notes if kept is not None else ())),
                 *glance.lines(result, results, needed),
                 *glance.intervals(result),

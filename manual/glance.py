@@ -14,9 +14,10 @@ from costof.report.how_sure import HIGH
 from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.breakdown import SECTION as BREAKDOWN
 from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
-from costof.report.sections.memory import SECTION
+from costof.report.sections.memory import SECTION as MEMORY
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
 from costof.report.summary import HOW_SURE
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
@@ -106,6 +107,21 @@ def sure(result: Result) -> Iterator[str]:
         yield f"- **{HOW_SURE}:** {escape(text)}"
 
 
+def control(result: Result) -> Iterator[str]:
+    """Yield an item of a list that names the control and what it costs itself, such as a gateway that encrypts nothing.
+
+    Yield nothing if the run did not measure this.
+    """
+    data, index = result.sections.breakdown, Index(result)
+    controls = {arm.name for arm in result.arms if arm.control}
+    # The control is the end of a step only if the step adds the control's own programs.
+    steps = tuple(fmt.capital(step.label) for step in data or [] if step.end in controls)
+    if data and steps:
+        texts = [each.text for each in BREAKDOWN.answer(index, data) if each.kind == "answer"]
+        own = " ".join(text for text in texts if text.startswith(steps))
+        yield f"- **Compared with:** {escape(f'{index.control_label}. {own}')}"
+
+
 def intervals(result: Result) -> Iterator[str]:
     """Yield an item of a list for each key figure: its difference from the control, with the 95 % interval."""
     by_arm: dict[str, list[str]] = {}
@@ -124,7 +140,7 @@ def memory(result: Result) -> Iterator[str]:
     Yield nothing if the run did not measure memory.
     """
     data = result.sections.memory
-    if data is not None and (sentences := SECTION.answer(Index(result), data)):
+    if data is not None and (sentences := MEMORY.answer(Index(result), data)):
         yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
 
 

@@ -11,15 +11,16 @@ from costof.format import NBSP
 from costof.report import analyse, build_result
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.results.index import Index
 from costof.results.memory import ArmMemory, ConnectionMemory
 from costof.results.models import Core
 from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
-from manual.glance import cost, helps, lines, memory, overview, server, sure
+from manual.glance import control, cost, helps, lines, memory, overview, server, sure
 from manual.protections import StoredRun, needs_in_verdict
 from tests.fake_run import fake_run
-from tests.report.results import result_of, with_sections
+from tests.report.results import ENCRYPTION, result_of, with_sections
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
@@ -91,6 +92,13 @@ def test_study_page_says_what_makes_figures_less_sure(text: str) -> None:
     assert [*sure(doubted)] == [f"- **How sure:** {escape(text)}"]
     certain = result.summary.model_copy(update={"sure": "high: 12 rounds, all checks passed."})
     assert [*sure(result.model_copy(update={"summary": certain}))] == []
+
+
+def test_study_page_names_a_control_that_has_a_cost_of_its_own() -> None:
+    result = result_of(ENCRYPTION)
+    (line,) = control(result)
+    assert line.startswith(f"- **Compared with:** {Index(result).control_label}. The gateway's presence ")
+    assert [*control(result_of(TLS))] == []
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
