@@ -117,6 +117,16 @@ def test_study_page_says_how_much_memory_the_protection_adds_to_each_connection_
     assert [*memory(result_of(TLS))] == []
 
 
+def test_largest_change_of_memory_that_is_possible_has_two_digits() -> None:
+    unresolved = Estimate(value=-13.7, low=-97.67, high=70.1, rounds=10)
+    growth = ArmMemory(
+        arm="tls", connections=1000, growth=[], bytes_by_role={}, bytes=None, added=unresolved, missing=None
+    )
+    data = ConnectionMemory(planned=1000, methods=[], steps=11, fresh=True, lead_in=1, arms=[growth])
+    (text,) = memory(with_sections(result_of(TLS), memory=data))
+    assert "by up to 98 B." in text.replace(NBSP, " ")
+
+
 def test_first_page_links_to_the_run_of_the_published_size_if_there_is_one(pooling: Result) -> None:
     assert f"published.md#{POOLING}" in overview([pooling], [POOLING])
     assert f"published.md#{POOLING}" not in overview([pooling])
