@@ -22,6 +22,7 @@ from costof.report.sections.mitigations import Mitigation, Mitigations, remainin
 from costof.report.summary import HOW_SURE
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
+from costof.results.models import Effect, Metric
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
@@ -194,11 +195,22 @@ def helps(result: Result) -> str:
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
-    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %"."""
+    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %".
+
+    Leave out metrics in which the protection alone costs as much or more: there the mitigation does no harm.
+    """
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
-        effect = index.effect(metric.name, mitigation.arm)
-        if effect is not None and effect.verdict is Verdict.COSTS and effect.printed_ratio is not None:
+        effect, alone = (index.effect(metric.name, arm) for arm in (mitigation.arm, data.reference))
+        if effect is None or effect.verdict is not Verdict.COSTS or effect.printed_ratio is None:
+            continue
+        if alone is None or _worsens(metric, effect) > _worsens(metric, alone):
             yield cost_clause(index, metric, effect)
+
+
+def _worsens(metric: Metric, effect: Effect) -> float:
+    """Return the factor by which the metric gets worse: 2 for a doubled time or a halved rate."""
+    factor = effect.printed_ratio.value if effect.printed_ratio is not None else 1.0
+    return factor if metric.better == "lower" else 1 / factor
 
 
 def same_server(result: Result, results: Mapping[str, Result]) -> list[Result]:

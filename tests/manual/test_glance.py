@@ -17,7 +17,7 @@ from costof.results.models import Core
 from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
-from manual.glance import control, cost, helps, lines, memory, overview, server, sure
+from manual.glance import control, cost, costs_elsewhere, helps, lines, memory, overview, server, sure
 from manual.protections import StoredRun, needs_in_verdict
 from tests.fake_run import fake_run
 from tests.report.results import ENCRYPTION, result_of, with_sections
@@ -99,6 +99,22 @@ def test_study_page_names_a_control_that_has_a_cost_of_its_own() -> None:
     (line,) = control(result)
     assert line.startswith(f"- **Compared with:** {Index(result).control_label}. The gateway's presence ")
     assert [*control(result_of(TLS))] == []
+
+
+def test_cost_of_a_mitigation_is_left_out_where_the_protection_alone_costs_as_much(pooling: Result) -> None:
+    data = pooling.sections.mitigations
+    assert data is not None
+    best = data.best
+    assert best is not None
+    query = "wire.reused_query"
+    others = [each for each in pooling.effects if (each.metric, each.arm) != (query, data.reference)]
+    (of_pool,) = (each for each in others if (each.metric, each.arm) == (query, best.arm))
+    for change, listed in ((0.5, True), (1.0, False)):
+        assert of_pool.ratio is not None
+        ratio = of_pool.ratio.model_copy(update={"value": of_pool.ratio.value * change})
+        alone = of_pool.model_copy(update={"arm": data.reference, "ratio": ratio, "ratio_disagrees": False})
+        costs = [*costs_elsewhere(Index(pooling.model_copy(update={"effects": [*others, alone]})), data, best)]
+        assert any("query on open connection" in each for each in costs) == listed
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
