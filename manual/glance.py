@@ -14,12 +14,13 @@ from costof.report.how_sure import HIGH
 from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.break_even import SECTION as BREAKS_EVEN
 from costof.report.sections.breakdown import SECTION as BREAKDOWN
 from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
 from costof.report.sections.memory import SECTION as MEMORY
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
-from costof.report.summary import HOW_SURE
+from costof.report.summary import BREAK_EVEN, HOW_SURE
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.results.models import Effect, Metric
@@ -133,6 +134,18 @@ def intervals(result: Result) -> Iterator[str]:
     if by_arm:
         arms = (f"{label}: {', '.join(texts)}" for label, texts in by_arm.items())
         yield f"- **With 95 % intervals:** {escape('; '.join(arms))}."
+
+
+def break_even(result: Result) -> Iterator[str]:
+    """Yield an item of a list that says below how many queries a connection a variant saves time; nothing if none does.
+
+    Such a variant needs less time for a new connection than the control, and more for a query.
+    """
+    data, index = result.sections.break_even, Index(result)
+    if data is not None and any(point.saves for point in data):
+        texts = [each.text for each in BREAKS_EVEN.answer(index, data) if " saves time " in each.text]
+        control_label = fmt.in_quotes(index.control_label)
+        yield f"- **{BREAK_EVEN}:** {escape(' '.join(texts))} All compared with {escape(control_label)}."
 
 
 def memory(result: Result) -> Iterator[str]:

@@ -17,7 +17,7 @@ from costof.results.models import Core
 from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from manual.answers import answer
-from manual.glance import control, cost, costs_elsewhere, helps, lines, memory, overview, server, sure
+from manual.glance import break_even, control, cost, costs_elsewhere, helps, lines, memory, overview, server, sure
 from manual.protections import StoredRun, needs_in_verdict
 from tests.fake_run import fake_run
 from tests.report.results import ENCRYPTION, result_of, with_sections
@@ -115,6 +115,17 @@ def test_cost_of_a_mitigation_is_left_out_where_the_protection_alone_costs_as_mu
         alone = of_pool.model_copy(update={"arm": data.reference, "ratio": ratio, "ratio_disagrees": False})
         costs = [*costs_elsewhere(Index(pooling.model_copy(update={"effects": [*others, alone]})), data, best)]
         assert any("query on open connection" in each for each in costs) == listed
+
+
+def test_study_page_says_below_how_many_queries_a_connection_a_pool_saves_time(pooling: Result) -> None:
+    data = pooling.sections.break_even
+    assert data is not None
+    saving = {point.arm for point in data if point.saves}
+    assert saving
+    (line,) = break_even(pooling)
+    assert line.count(" saves time ") == len(saving)
+    assert "'plain'" in line
+    assert [*break_even(result_of(TLS))] == []
 
 
 def test_first_page_states_the_cost_that_each_study_measured(pooling: Result) -> None:
