@@ -142,8 +142,7 @@ def break_even(result: Result) -> Iterator[str]:
     Such a variant needs less time for a new connection than the control, and more for a query.
     """
     data, index = result.sections.break_even, Index(result)
-    if data is not None and any(point.saves for point in data):
-        texts = [each.text for each in BREAKS_EVEN.answer(index, data) if " saves time " in each.text]
+    if texts := [each.text for each in BREAKS_EVEN.answer(index, data or []) if " saves time " in each.text]:
         control_label = fmt.in_quotes(index.control_label)
         yield f"- **{BREAK_EVEN}:** {escape(' '.join(texts))} All compared with {escape(control_label)}."
 
