@@ -50,8 +50,8 @@ STUDY_NOTES = {
         "([an earlier run](#earlier-runs)), and a published replica set of 7 nodes with 4 cores each loses 30 %.",
     ),
     "postgres-encryption-at-rest": (
-        "**The data is larger than PostgreSQL's buffers** (`shared_buffers` of 1 MB). The default profile measures data "
-        "in memory too.",
+        "**The data is larger than PostgreSQL's buffers** (`shared_buffers` of 1 MB). The default profile measures "
+        "data in memory too.",
     ),
     "redis-tls": (
         "**Is stunnel better?** No: it adds more than Redis's own TLS to a new connection on the wire, to a GET and to "
