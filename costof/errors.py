@@ -213,7 +213,7 @@ class ErrorText:
     NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
         "--target")
     LAB_ONLY_STUDY = usage(lambda study: f"{study} can be measured only in a lab, because it changes its servers' "
-        "settings; remove --target")
+        "settings; remove --target, or compare your servers with costof versus")
     LAB_ONLY_PROGRAM = usage(lambda study: f"{study} can be measured only in a lab, because it cannot yet "
         "address servers that costof does not start; remove --target, or compare your servers with costof versus")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from costof.report.result import Result
 from costof.studies import study_names
 from manual import commands, costs, files, glance, processors, published, published_runs, reports, studies
+from manual.claims import PROFILE
 from manual.kept import KEPT, UPGRADES, of_studies
 from manual.llms import configuration, llms_text, navigation
 from manual.picture import picture
@@ -84,7 +85,7 @@ def formulas() -> None:
 
 @main.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(KEPT)))
-@click.option("--profile", type=click.Choice(["quick", published_runs.PROFILE]), default="quick", show_default=True)
+@click.option("--profile", type=click.Choice(["quick", PROFILE]), default="quick", show_default=True)
 def measure(names: tuple[str, ...], profile: str) -> None:
     """Repeat the stored runs NAMES, by default all. Store them again, and write their answers into the pages.
 
@@ -93,7 +94,7 @@ def measure(names: tuple[str, ...], profile: str) -> None:
     With --profile published, run the five studies of docs/published.md instead, at the scale of the published
     measurements. This takes hours; Ctrl-C ends it, and the same command continues it.
     """
-    if profile == published_runs.PROFILE:
+    if profile == PROFILE:
         if beyond := [name for name in names if not KEPT[name].is_of_study]:
             raise click.BadParameter(f"only a study has the profile {profile}, but not {', '.join(beyond)}")
         for name in names or published.STUDIES:
@@ -114,11 +115,11 @@ def quote() -> None:
 
 
 def quote_runs() -> None:
-    results = reports.results()
-    if PICTURED in results:
-        PICTURE.write_text(picture(results[PICTURED]))
+    runs = reports.stored_runs()
+    if PICTURED in runs:
+        PICTURE.write_text(picture(runs[PICTURED].result))
     for path in reports.pages_that_quote():
-        path.write_text(reports.update_quotes(path.read_text(), results))
+        path.write_text(reports.update_quotes(path.read_text(), runs))
 
 
 def reference() -> dict[str, str]:

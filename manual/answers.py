@@ -6,7 +6,7 @@ published figures, and evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape as escape_html
 
 from costof import format as fmt
@@ -40,7 +40,7 @@ NO_MITIGATION = (
     "in a single setting."
 )
 MEASURED_ELSEWHERE = " For mitigations of this server, see {links}."
-TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --set {data.measure}`."
+TO_MEASURE = " To measure one, vary the {data.factor}: `costof run {study} --profile quick --set {data.measure}`."
 
 
 def _verdict(result: Result) -> str:
@@ -48,11 +48,11 @@ def _verdict(result: Result) -> str:
     return "\n>\n".join(f"> **{escape(line)}**" for line in result.summary.lines)
 
 
-def answer(result: Result, results: Mapping[str, Result], former: Result | None) -> str:
+def answer(result: Result, results: Mapping[str, Result], former: Result | None, needed: Sequence[str] = ()) -> str:
     """Return the answer in Markdown.
 
     `results` has all studies' results, for links to studies of the same server. `former` is the study's run on another
-    processor, if there is one.
+    processor, if there is one. `needed` has sentences about what operations need (`protections.needs_in_verdict`).
     """
     parts, kept = {part.name: part for part in document(result).parts}, KEPT.get(result.run)
     frame = FRAME.format(
@@ -62,8 +62,11 @@ def answer(result: Result, results: Mapping[str, Result], former: Result | None)
         _verdict(result),
         "\n".join(
             [
+                *glance.sure(result),
+                *glance.control(result),
                 *(f"- {note}" for note in (kept.notes if kept is not None else ())),
-                *glance.lines(result, results),
+                *glance.lines(result, results, needed),
+                *glance.break_even(result),
                 *glance.intervals(result),
                 *glance.memory(result),
                 own_servers.line(result.study),
@@ -89,7 +92,7 @@ def answer_beyond_study(result: Result) -> str:
     why = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
     texts = [
         _verdict(result),
-        "\n".join([*why, *glance.intervals(result)]),
+        "\n".join([*glance.sure(result), *why, *glance.intervals(result)]),
         FRAME.format(source=f"reports/{EMBEDDED.format(run=result.run)}", title="Figures and picture"),
         *(text for name in CHANGES if name in parts for text in render_blocks([*parts[name].select(Medium.MARKDOWN)])),
         *_evidence(result),

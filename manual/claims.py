@@ -11,9 +11,11 @@ from costof.report import document, handout
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.index import Index
-from costof.results.models import Effect, Metric
+from costof.results.models import Arm, Effect, Metric
 from costof.statistics.estimate import Estimate, Verdict
-from costof.study.schema import PublishedFigure
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from costof.study.schema import PublishedFigure, Study
 
 TITLE = "Published figures beside ours"
 ANCHOR = TITLE.lower().replace(" ", "-")
@@ -23,6 +25,10 @@ RULE = (
     "figure with the protection minus the one without it; a change in percent is this difference divided by the one "
     "without it."
 )
+#: The profile of a study that repeats a published measurement at its original scale.
+PROFILE = "published"
+#: If a run did not measure the settings of more published figures, a page names only so many of them.
+MOST_NAMED = 3
 #: Five studies that repeat a publication's measurement. The page `published.md` compares the published figures with our
 #: runs at the publication's scale.
 PUBLICATIONS = (
@@ -93,12 +99,22 @@ def paragraphs(result: Result) -> Iterator[str]:
     """Yield paragraphs that compare the study's published figures, if it has any, with the run."""
     if result.published is None:
         return
-    compared = claims(result)
-    if compared:
-        yield "\n".join(f"- {each.line}" for each in compared)
-    if others := len(_figures(result)) - len(compared):
-        figures = fmt.plural(others, "other published figure" if compared else "published figure")
-        yield f"This run did not measure the settings of {figures}."
+    study, index = load_study(result.study), Index(result)
+    shown: list[str] = []
+    missing: list[PublishedFigure] = []
+    for figure, found in zip(_figures(result), claims_by_figure(result), strict=True):
+        if line := found[0].line if found else _without_ratio(index, figure):
+            shown.append(f"- {line}")
+        else:
+            missing.append(figure)
+    if shown:
+        yield "\n".join(shown)
+    if missing:
+        figures = fmt.plural(len(missing), "other published figure" if shown else "published figure")
+        names = [named(study, each) for each in missing]
+        more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+        text = f"This run did not measure the settings of {figures}: {'; '.join([*names[:MOST_NAMED], *more])}."
+        yield f"{escape(text)}{_to_measure(study, missing)}"
     if result.study in PUBLICATIONS:
         yield (
             "This run is smaller than the publication's. For a run of its size, or how to make one, see "
@@ -107,6 +123,50 @@ def paragraphs(result: Result) -> Iterator[str]:
     yield escape(result.published.cited)
     yield escape(our_setting(result))
     yield RULE
+
+
+def _without_ratio(index: Index, figure: PublishedFigure) -> str:
+    """Return, in Markdown, a published figure without a ratio beside ours, such as a count of flushes; '' without ours.
+
+    The source has no figure without the protection, or this figure is 0.
+    """
+    arms = (each for each in index.arms if figure.fits(each.levels) and index.value(figure.metric, each.name))
+    arm = next(arms, None)
+    if ratio_of(figure) is not None or figure.value is None or arm is None:
+        return ""
+    metric, ours = index.metrics[figure.metric], index.value(figure.metric, arm.name)
+    assert ours is not None
+    published = fmt.with_unit(f"{figure.value:g}", metric.unit)
+    text = f"{_what(index, figure, metric, arm)}: published {published}, here {fmt.absolute(ours.mean, metric.unit)}."
+    return f"{escape(text)} **Not judged**, because the source has no ratio to a figure without the protection."
+
+
+def _to_measure(study: Study, figures: Sequence[PublishedFigure]) -> str:
+    """Return, in Markdown, a sentence with the command that measures the settings of `figures`; '' if none does."""
+    if PROFILE in study.profiles:
+        words, options = f"--profile {PROFILE}", Options(PROFILE)
+    else:
+        main = study.main_factor
+        protected = dict.fromkeys(each.levels[main] for each in figures if main in each.levels)
+        setting = f"{main}={','.join([study.control[main], *protected])}"
+        words, options = f"--profile quick --set {setting}", Options("quick", [setting])
+    arms = resolve(study, options).arms
+    measured = sum(any(each.fits(arm.levels) for arm in arms) for each in figures)
+    if not measured:
+        return ""
+    what = f"{measured} of them" if measured < len(figures) else "them" if measured > 1 else "it"
+    return f" `costof run {study.name} {words}` measures {what}."
+
+
+def named(study: Study, figure: PublishedFigure) -> str:
+    """Return the metric and the settings of a published figure, such as "'queries a second', transport tls"."""
+    series = f" ({figure.series})" if figure.series else ""
+    return f"'{study.metrics[figure.metric].label}', {levels(study, figure)}{series}"
+
+
+def levels(study: Study, figure: PublishedFigure, *, context: bool = True) -> str:
+    chosen = ((study.factors[name], level) for name, level in figure.levels.items())
+    return fmt.listed([f"{factor.label} {level}" for factor, level in chosen if context or not factor.context])
 
 
 def our_setting(result: Result) -> str:
@@ -159,19 +219,18 @@ def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
     for arm in (each for each in index.arms if figure.fits(each.levels)):
         effect = index.effect(figure.metric, arm.name)
         if effect is not None and effect.printed_ratio is not None:
-            yield _claim(index, figure, ratio, metric, effect, effect.printed_ratio)
+            yield _claim(index, figure, ratio, metric, effect, effect.printed_ratio, arm)
 
 
 def _claim(
-    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate
+    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate, arm: Arm
 ) -> Claim:
-    series = f" ({figure.series})" if figure.series else ""
     agreement, because = _judge(figure, ratio, metric, effect)
     return Claim(
         figure=figure,
         effect=effect,
         headline=metric.headline,
-        what=fmt.capital(f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"),
+        what=_what(index, figure, metric, arm),
         published=published_text(figure, metric.unit),
         ours=f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(our_ratio)})",
         ratio=ratio,
@@ -179,6 +238,11 @@ def _claim(
         agreement=agreement,
         because=because,
     )
+
+
+def _what(index: Index, figure: PublishedFigure, metric: Metric, arm: Arm) -> str:
+    series = f" ({figure.series})" if figure.series else ""
+    return fmt.capital(f"{index.metric_in_view(metric.name)} with {arm.label}{arm.at_place or arm.where}{series}")
 
 
 def published_text(figure: PublishedFigure, unit: str) -> str:

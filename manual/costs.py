@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from html import escape
 
@@ -16,19 +15,17 @@ from costof.format import Text
 from costof.report import markdown
 from costof.report.key_figures import interval_verdict
 from costof.report.palette import VERDICT_COLOURS
-from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
 from costof.report.sections.memory import CLIENTS, size_text, sized
-from costof.results.index import Index, verdict_words
+from costof.results.index import Index
 from costof.results.memory import ArmMemory
-from costof.results.models import Arm, Effect, Metric
+from costof.results.models import Effect
 from costof.study.plan import Plan
 from manual import claims, glance
-from manual.reports import StoredRun, command
+from manual.protections import Cost, Protection, StoredRun, protections
+from manual.reports import command
 
 #: The page marks a run as old if it was measured more than this number of days ago.
 FRESH_DAYS = 180
-#: The kind of a workload whose operation is a new connection.
-CONNECT = "connect"
 #: The name of the row with the memory of a connection.
 MEMORY = "server memory of an idle connection"
 HEAD = """# Costs
@@ -52,28 +49,6 @@ PORTABLE = "Round trips and bytes hold on any machine; the other figures are of 
 #: The HTML attribute of a cell without a figure. On a narrow screen, the style sheet hides such cells.
 EMPTY = ' class="empty"'
 COLUMNS = ("round trips", "bytes", "added", "relative", "CPU, an operation")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A row of the table: what a protection adds to an operation. `missing` says why there are no figures."""
-
-    operation: str
-    effect: Effect | None = None
-    verdict: str = ""
-    extra: ExtraCost | None = None
-    counted: bool = False
-    missing: str = ""
-
-
-@dataclass(frozen=True)
-class Protection:
-    """The costs of one arm, or why they are not shown."""
-
-    label: str
-    costs: Sequence[Cost] = ()
-    memory: ArmMemory | None = None
-    hidden: str = ""
 
 
 def page(runs: Mapping[str, StoredRun], studies: Sequence[str], today: date) -> str:
@@ -108,63 +83,6 @@ def age_mark(stored: StoredRun, today: date) -> str:
     reasons = [f"measured {days} days ago"] if days > FRESH_DAYS else []
     reasons += [f"measured by costof {version}"] if version != __version__ else []
     return f"Old: {fmt.listed(reasons)}." if reasons else ""
-
-
-def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report: the arms at the shortest distance first."""
-    index = Index(stored.result)
-    return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
-
-
-def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
-    label, result = f"{arm.label}{arm.at_place or arm.where}", stored.result
-    control = index.arm(arm.control_arm) if arm.control_arm else None
-    for each in filter(None, [arm, control]):
-        if each.error is not None and not any(index.effect(name, arm.name) for name in index.metrics):
-            return Protection(label, hidden=f"Not measured: {each.error}")
-        if not each.evidence:
-            return Protection(label, hidden=f"Not shown: there is no evidence of what '{each.label}' used.")
-    costs = [cost for metric in index.headline_metrics if (cost := _cost(stored, index, metric, arm)) is not None]
-    memory = result.sections.memory
-    of_arm = (each for each in memory.arms if each.arm == arm.name) if memory is not None else iter(())
-    return Protection(label, costs, next(of_arm, None))
-
-
-def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | None:
-    """Return the arm's cost in the metric; None if the arm does not perform the metric's workload."""
-    study = stored.run.plan.study
-    workload = study.workloads[metric.workload]
-    operation = index.metric_title(metric.name)
-    effect = index.effect(metric.name, arm.name)
-    if effect is not None and not _verified(index, workload.view, arm):
-        return Cost(operation, missing="there is no evidence of what the arms used in this view")
-    if effect is None:
-        reasons = (each.reason for each in index.core.missing if (each.metric, each.arm) == (metric.name, arm.name))
-        if reason := next(reasons, arm.error or ""):
-            return Cost(operation, missing=reason)
-        return Cost(operation, missing="too few rounds") if workload.is_done_on(arm.levels) else None
-    kind = "connection" if workload.kind == CONNECT else "operation"
-    parameters = Operation.model_validate({"operation": kind, "metric": metric.name, "predicts": []})
-    value = index.value(metric.name, arm.name)
-    return Cost(
-        operation,
-        effect,
-        verdict_words(effect, metric),
-        extra_cost(stored.run, parameters, stored.run.plan.arm(arm.name)),
-        counted=value is not None and value.round_trips is not None,
-    )
-
-
-def _verified(index: Index, view: str, arm: Arm) -> bool:
-    """Return whether evidence confirms the settings of the arm and of its control.
-
-    Only evidence from slices (measured windows) counts. It must be from the client that sent the operations. `view`
-    names this client: 'wire' is the engine, 'app' a driver.
-    """
-    control = index.arm(arm.control_arm or "")
-    return all(
-        each is not None and any(item.view == view and item.slices for item in each.evidence) for each in (arm, control)
-    )
 
 
 def _study(stored: StoredRun, today: date) -> str:

@@ -5,18 +5,25 @@ The site's first page has these lines for every study. Each study's page begins 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from costof import format as fmt
 from costof.report import versions
+from costof.report.how_sure import HIGH
 from costof.report.key_figures import CORES
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.break_even import SECTION as BREAKS_EVEN
+from costof.report.sections.breakdown import SECTION as BREAKDOWN
+from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
-from costof.report.sections.memory import SECTION
+from costof.report.sections.memory import SECTION as MEMORY
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
+from costof.report.summary import BREAK_EVEN, HOW_SURE
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
+from costof.results.models import Effect, Metric
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
@@ -27,6 +34,10 @@ HEAD = """## What each protection costs
 Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
 Other pages compare [five publications](published.md) with our runs, and runs on [two processors](processors.md).
 """
+
+
+#: The sentence about what limits a rate, such as "'queries a second' is limited by the CPU quota of the server.".
+LIMIT = re.compile(r"('[^']*') is limited by [^.]*\. ?")
 
 
 def title(study: str) -> str:
@@ -53,23 +64,64 @@ def server(result: Result) -> str:
     return next((f"{name} {version}" for name, version in servers), "server of unknown version")
 
 
-def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
+def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] = ()) -> Iterator[str]:
     """Yield items of a Markdown list: the reason for the cost, the settings that lower it, and the published figures.
 
     `results` has the results of all studies, because another study of the same server and protection may have measured
-    settings that lower the cost.
+    settings that lower the cost. `needed` has sentences about what operations need with each protection.
     """
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [f"{link(other.study)} {escape(helps(other))}" for other in helping_elsewhere(result, results)]
     data = result.sections.mitigations
-    reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
-    reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
+    reasons = [_why(result, needed), *(remaining(Index(result), data) if data is not None else [])]
+    why = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
     # Mitigations that this study measured come before the reason, because they answer the study's question. Mitigations
     # that only other studies measured come after it.
-    yield from [*helping, *reason] if helps(result) else [*reason, *helping]
+    yield from [*helping, *why] if helps(result) else [*why, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
+    elif result.published is None:
+        yield "- **Published:** No published figures are compared."
+    else:
+        yield f"- **Published:** No published figure is judged; [those that are known](#{claims.ANCHOR})."
+
+
+def _why(result: Result, needed: Sequence[str]) -> str:
+    """Return the summary's reason for the cost and `needed`.
+
+    Leave out the summary's sentence about what operations need, which `needed` says of every protection, and a limit of
+    a rate that the verdict does not name.
+    """
+    why, model = result.summary.why, result.sections.cost_model
+    if needed and model is not None:
+        why = why.replace(fmt.without_intervals(reason(Index(result), model)), "").strip()
+    limit = LIMIT.match(why)
+    if limit is not None and limit[1] not in result.summary.verdict:
+        why = why[limit.end() :]
+    return " ".join(filter(None, [why, *needed]))
+
+
+def sure(result: Result) -> Iterator[str]:
+    """Yield an item of a list that says how sure the figures are, unless they are as sure as a run's can be."""
+    text = result.summary.sure
+    if text and not text.startswith(HIGH):
+        yield f"- **{HOW_SURE}:** {escape(text)}"
+
+
+def control(result: Result) -> Iterator[str]:
+    """Yield an item of a list that names the control and what it costs itself, such as a gateway that encrypts nothing.
+
+    Yield nothing if the run did not measure this.
+    """
+    data, index = result.sections.breakdown, Index(result)
+    controls = {arm.name for arm in result.arms if arm.control}
+    # The control is the end of a step only if the step adds the control's own programs.
+    steps = tuple(fmt.capital(step.label) for step in data or [] if step.end in controls)
+    if data and steps:
+        texts = [each.text for each in BREAKDOWN.answer(index, data) if each.kind == "answer"]
+        own = " ".join(text for text in texts if text.startswith(steps))
+        yield f"- **Compared with:** {escape(f'{index.control_label}. {own}')}"
 
 
 def intervals(result: Result) -> Iterator[str]:
@@ -84,13 +136,24 @@ def intervals(result: Result) -> Iterator[str]:
         yield f"- **With 95 % intervals:** {escape('; '.join(arms))}."
 
 
+def break_even(result: Result) -> Iterator[str]:
+    """Yield an item of a list that says below how many queries a connection a variant saves time; nothing if none does.
+
+    Such a variant needs less time for a new connection than the control, and more for a query.
+    """
+    data, index = result.sections.break_even, Index(result)
+    if texts := [each.text for each in BREAKS_EVEN.answer(index, data or []) if " saves time " in each.text]:
+        control_label = fmt.in_quotes(index.control_label)
+        yield f"- **{BREAK_EVEN}:** {escape(' '.join(texts))} All compared with {escape(control_label)}."
+
+
 def memory(result: Result) -> Iterator[str]:
     """Yield an item of a list that says what each arm adds to the servers' memory for an idle connection.
 
     Yield nothing if the run did not measure memory.
     """
     data = result.sections.memory
-    if data is not None and (sentences := SECTION.answer(Index(result), data)):
+    if data is not None and (sentences := MEMORY.answer(Index(result), data)):
         yield f"- **Memory of an idle connection:** {escape(' '.join(each.text for each in sentences))}"
 
 
@@ -144,11 +207,22 @@ def helps(result: Result) -> str:
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
-    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %"."""
+    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %".
+
+    Leave out metrics in which the protection alone costs as much or more: there the mitigation does no harm.
+    """
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
-        effect = index.effect(metric.name, mitigation.arm)
-        if effect is not None and effect.verdict is Verdict.COSTS and effect.printed_ratio is not None:
+        effect, alone = (index.effect(metric.name, arm) for arm in (mitigation.arm, data.reference))
+        if effect is None or effect.verdict is not Verdict.COSTS or effect.printed_ratio is None:
+            continue
+        if alone is None or _worsens(metric, effect) > _worsens(metric, alone):
             yield cost_clause(index, metric, effect)
+
+
+def _worsens(metric: Metric, effect: Effect) -> float:
+    """Return the factor by which the metric gets worse: 2 for a doubled time or a halved rate."""
+    factor = effect.printed_ratio.value if effect.printed_ratio is not None else 1.0
+    return factor if metric.better == "lower" else 1 / factor
 
 
 def same_server(result: Result, results: Mapping[str, Result]) -> list[Result]:

@@ -49,6 +49,10 @@ STUDY_NOTES = {
         "nodes and a core each, a chain of 7 nodes loses 36 % [30, 41] of its writes with w:majority "
         "([an earlier run](#earlier-runs)), and a published replica set of 7 nodes with 4 cores each loses 30 %.",
     ),
+    "postgres-encryption-at-rest": (
+        "**The data is larger than PostgreSQL's buffers** (`shared_buffers` of 1 MB). The default profile measures "
+        "data in memory too.",
+    ),
     "redis-tls": (
         "**Is stunnel better?** No: it adds more than Redis's own TLS to a new connection on the wire, to a GET and to "
         "the memory of a connection, and as much through redis-py.",
@@ -56,7 +60,10 @@ STUDY_NOTES = {
         "which it does for each connection with TLS.",
     ),
 }
-STUDY_CONDITIONS = {"mongodb-chained-replication": "This holds only where the primary's CPU is the limit."}
+STUDY_CONDITIONS = {
+    "mongodb-chained-replication": "This holds only where the primary's CPU is the limit.",
+    "postgres-encryption-at-rest": "The data is larger than PostgreSQL's buffers.",
+}
 UPGRADES_PAGE = "upgrades.md"
 UPGRADES = (
     KeptRun(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 
@@ -79,7 +79,18 @@ def line(name: str) -> str:
     measured = study.profiles["quick"].factors.get(study.main_factor) or factor.default
     in_lab = [f"`{level}`" for level in measured if offered is not None and not offered(factor.levels[level])]
     without = f", without {listed(in_lab)}, which only a lab has" if in_lab else ""
-    return f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md)){without}."
+    return (
+        f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md)){without}{_scope(study)}."
+    )
+
+
+def _scope(study: Study) -> str:
+    """Return which levels a pooler of the user's own adds, and what a target measures instead of the main factor."""
+    of_pooler = [f"`{name}`" for name, level in _main_levels(study).items() if level.target.get("pooler")]
+    pooler = f"; `--pooler` adds {listed(of_pooler)}" if of_pooler else ""
+    factors = listed([study.factors[name].label for name in study.target_control])
+    instead = f"; this compares the {factors}, not the {study.factors[study.main_factor].label}" if factors else ""
+    return pooler + instead
 
 
 def _url(study: Study) -> str:
@@ -92,8 +103,12 @@ def _has_pooler(study: Study) -> bool:
     return any(level.target.get("pooler") for level in _levels(study))
 
 
+def _main_levels(study: Study) -> Mapping[str, Level]:
+    return study.factors[study.main_factor].levels
+
+
 def _levels(study: Study) -> Iterable[Level]:
-    return study.factors[study.main_factor].levels.values()
+    return _main_levels(study).values()
 
 
 def _uses_tls(level: Level) -> bool:

@@ -21,8 +21,8 @@ from costof.statistics.estimate import Estimate
 from costof.study.library import load_study
 from costof.study.schema import PublishedFigure, Study
 from manual import claims, glance
-from manual.claims import Agreement, Claim, Direction
-from manual.published_runs import PROFILE, arguments
+from manual.claims import PROFILE, Agreement, Claim, Direction
+from manual.published_runs import arguments
 
 STUDIES = claims.PUBLICATIONS
 NOT_YET = "Not yet run at the published size"
@@ -134,7 +134,7 @@ def _direction(study: Study, figure: PublishedFigure) -> Direction:
 def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[Sequence[Claim]]) -> str:
     """Return text such as "TLS lowers 'queries a second' (at us-us; at us-eu)"."""
     arms = [arm for each in found for claim in each if (arm := index.arm(claim.effect.arm)) is not None]
-    protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or _levels(study, figure, context=False)
+    protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or claims.levels(study, figure, context=False)
     contexts = [*dict.fromkeys(arm.where.strip() for arm in arms if arm.where)]
     where = f" ({'; '.join(contexts)})" if contexts else ""
     return fmt.capital(f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}")
@@ -209,20 +209,10 @@ def _not_compared(result: Result) -> Iterator[str]:
 
 def _published_table(study: Study) -> str:
     rows = (
-        [escape(_named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit))]
+        [escape(claims.named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit))]
         for each in _figures(study)
     )
     return pipe_table(("figure", "published"), rows)
-
-
-def _named(study: Study, figure: PublishedFigure) -> str:
-    series = f" ({figure.series})" if figure.series else ""
-    return f"{fmt.capital(_metric(study, figure.metric))}, {_levels(study, figure)}{series}"
-
-
-def _levels(study: Study, figure: PublishedFigure, *, context: bool = True) -> str:
-    chosen = ((study.factors[name], level) for name, level in figure.levels.items())
-    return fmt.listed([f"{factor.label} {level}" for factor, level in chosen if context or not factor.context])
 
 
 def _metric(study: Study, name: str) -> str:

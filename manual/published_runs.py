@@ -20,9 +20,9 @@ from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger
 from costof.results.run import read_run
 from costof.study.library import load_study
+from manual.claims import PROFILE
 from manual.reports import ROOT, RUNS, store
 
-PROFILE = "published"
 #: The folder with the archives of complete runs, and the folder of unfinished runs.
 STORED, UNDER_WAY = RUNS / PROFILE, ROOT / "runs" / PROFILE
 #: The maximum size of an archive. If a run's ledger would be larger, its result is stored instead.

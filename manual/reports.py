@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -23,12 +23,13 @@ from rich.console import Console
 from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger, run_name
-from costof.results.run import Run, read_run
+from costof.results.run import read_run
 from costof.run.machine import cpu_model
 from costof.study.library import load_study
 from costof.study.plan import WITHOUT_IDLE_CONNECTIONS
 from manual.answers import EMBEDDED, answer, answer_beyond_study
 from manual.kept import KEPT, of_studies
+from manual.protections import StoredRun, needs_in_verdict
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -41,8 +42,9 @@ IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches text that a page quotes from a run, including the marks around it. After the mark `run` there is a command
-#: with its output, and after `answer` the answer to the run's question. The mark also has the name of the run.
-QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: with its output, after `answer` the answer to the run's question, and after `precision` how to measure more precisely
+#: (only on studies' pages). The mark also has the name of the run.
+QUOTED = re.compile(r"(<!-- (run|answer|precision) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(result: Result) -> str:
@@ -95,12 +97,6 @@ def store(run: Path, folder: Path, *files: str) -> Path:
         return Path(shutil.make_archive(str(folder / run.name), "xztar", parent, run.name))
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    run: Run
-    result: Result
-
-
 def stored_runs(folder: Path = RUNS, names: str = "*.tar.xz") -> dict[str, StoredRun]:
     """Return the runs in a folder's archives by name. `names` is a pattern of the archives' names."""
     with tempfile.TemporaryDirectory() as parent:
@@ -142,8 +138,9 @@ def pages_that_quote() -> list[Path]:
     return [path for path in pages if path != DOCS / "index.md" and QUOTED.search(path.read_text())]
 
 
-def update_quotes(text: str, results: dict[str, Result]) -> str:
+def update_quotes(text: str, runs: Mapping[str, StoredRun]) -> str:
     """Return a page's text with current quotes of its runs. Without a stored run, only the command is quoted."""
+    results = {name: stored.result for name, stored in runs.items()}
 
     def quote(match: re.Match[str]) -> str:
         start, kind, name, end = match.groups()
@@ -151,10 +148,14 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
             return start + (_console(name, _command(name, 0)) if kind == "run" else "") + end
         if kind == "run":
             return start + _printed(name, results[name]) + end
+        if kind == "precision":
+            return start + _more_precise(results[name]) + end
         if not KEPT[name].is_of_study:
             return start + answer_beyond_study(results[name]) + end
         former = stored_runs(FORMER, f"{name}.tar.xz").get(name)
-        return start + answer(results[name], of_studies(results), former.result if former is not None else None) + end
+        needed = needs_in_verdict(runs[name])
+        shown = answer(results[name], of_studies(results), former.result if former is not None else None, needed)
+        return start + shown + end
 
     return QUOTED.sub(quote, text)
 
@@ -169,6 +170,16 @@ def _printed(name: str, result: Result) -> str:
     render_terminal(result, Console(file=text, width=WIDTH), folder)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
     return f"{_console(name, command(result))}\n```text\n{answer}\n```\n"
+
+
+def _more_precise(result: Result) -> str:
+    """Return, in Markdown, the command that measures four times as many rounds as the run."""
+    # `costof run` does not accept --rounds and --budget together.
+    words = re.sub(r" --budget \S+", "", command(result))
+    return (
+        f"For intervals half as wide, measure four times as many rounds: `{words} --rounds {4 * result.rounds}` "
+        "([when a run ends](../asking.md#when-a-run-ends)).\n"
+    )
 
 
 def _console(name: str, line: str) -> str:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from costof.format import NBSP
 from costof.report.result import Result
 from costof.statistics.estimate import Verdict
+from costof.study.library import load_study
 from costof.study.schema import Published, PublishedFigure
 from manual.claims import Agreement, claims, paragraphs
-from tests.report.results import mongodb
+from tests.report.results import POSTGRES_AUDIT, mongodb, result_of
 
 METRIC, PROTECTED = "wire.connect_and_first_query", "tls"
 
@@ -63,4 +65,26 @@ def test_published_figure_whose_settings_were_not_measured_is_not_judged() -> No
     published = result.published.model_copy(update={"figures": [figure]})
     other = result.model_copy(update={"published": published})
     assert claims(other) == []
-    assert "This run did not measure the settings of 1 published figure." in [*paragraphs(other)]
+    text = " ".join(paragraphs(other))
+    assert "This run did not measure the settings of 1 published figure: " in text
+    assert "transport carrier pigeon." in text
+
+
+def test_page_gives_the_command_that_measures_the_settings_of_a_published_figure() -> None:
+    study = load_study(POSTGRES_AUDIT)
+    result = result_of(POSTGRES_AUDIT).model_copy(update={"published": study.published})
+    text = " ".join(paragraphs(result))
+    assert "'transactions a second', audit ddl (COPY into TimescaleDB)." in text
+    assert f"`costof run {POSTGRES_AUDIT} --profile quick --set audit=off,ddl` measures it." in text
+
+
+def test_published_figure_without_a_ratio_is_shown_beside_ours_without_a_judgement() -> None:
+    result = judged(1.0)
+    assert result.published is not None
+    (figure,) = result.published.figures
+    alone = figure.model_copy(update={"control_value": None, "value": 2.0})
+    published = result.published.model_copy(update={"figures": [alone]})
+    text = " ".join(paragraphs(result.model_copy(update={"published": published}))).replace(NBSP, " ")
+    assert "published 2 ms, here " in text
+    assert "**Not judged**" in text
+    assert "did not measure" not in text

@@ -19,7 +19,7 @@ from costof.results.models import Arm, MissingFigure
 from costof.results.run import read_run
 from manual.costs import FRESH_DAYS, configuration, page
 from manual.glance import server
-from manual.reports import StoredRun
+from manual.protections import StoredRun
 from tests.fake_run import fake_run
 from tests.report.results import spaced
 from tests.support.memory_steps import memory_steps

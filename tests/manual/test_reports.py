@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from costof.cli.main import cli
 from costof.format import NBSP
 from costof.report.markdown import escape
 from costof.report.result import Result
@@ -18,13 +21,18 @@ from manual.answers import EMBEDDED, answer
 from manual.glance import overview
 from manual.kept import KEPT, UPGRADES, of_studies
 from manual.picture import picture
+from manual.protections import StoredRun
 from manual.published import page as published_page
-from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes, write_pages
+from manual.reports import DOCS, QUOTED, pages_that_quote, stored_runs, update_quotes, write_pages
 
 
 @cache
+def runs() -> dict[str, StoredRun]:
+    return stored_runs()
+
+
 def kept() -> dict[str, Result]:
-    return results()
+    return {name: stored.result for name, stored in runs().items()}
 
 
 def test_each_study_and_each_listed_question_has_a_published_run_that_is_complete() -> None:
@@ -35,14 +43,14 @@ def test_each_study_and_each_listed_question_has_a_published_run_that_is_complet
 
 @pytest.mark.parametrize("page", pages_that_quote(), ids=lambda page: page.name)
 def test_quotes_in_a_documentation_page_equal_the_current_analysis_of_the_published_runs(page: Path) -> None:
-    assert page.read_text() == update_quotes(page.read_text(), kept())
+    assert page.read_text() == update_quotes(page.read_text(), runs())
 
 
 def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> None:
     pages = {page.stem: page.read_text() for page in (DOCS / "studies").glob("*.md")}
     assert sorted(pages) == study_names()
     quoted = {name: [(kind, study) for _, kind, study, _ in QUOTED.findall(text)] for name, text in pages.items()}
-    assert quoted == {name: [("answer", name), ("run", name)] for name in study_names()}
+    assert quoted == {name: [("answer", name), ("run", name), ("precision", name)] for name in study_names()}
 
 
 def test_verdict_on_each_further_question_is_quoted_on_its_own_page_and_on_the_first_page() -> None:
@@ -66,6 +74,14 @@ def test_condition_of_a_verdict_follows_it_on_pages_that_show_several_studies() 
     assert KEPT[name].condition
     for text in (overview([chosen[name]]), answer(chosen["mongodb-tls"], chosen, None), published_page({}, chosen)):
         assert escape(KEPT[name].condition) in text.replace(NBSP, " ")
+
+
+def test_study_page_gives_a_command_that_measures_four_times_as_many_rounds() -> None:
+    for name in ("mongodb-tls", "postgres-pooling"):
+        text = update_quotes(f"<!-- precision {name} -->\n<!-- end -->", runs())
+        words = shlex.split(text.split("`")[1])
+        assert words[-2:] == ["--rounds", str(4 * kept()[name].rounds)]
+        assert CliRunner().invoke(cli, [*words[1:], "--dry-run"]).exit_code == 0
 
 
 def test_report_of_an_upgrade_embedded_in_a_page_has_no_calculator(tmp_path: Path) -> None:

@@ -116,6 +116,10 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
     return words, f"other programs or the hypervisor used {most}{fmt.percent(highest)} of the machine's CPU time"
 
 
+#: A check names the arms that it concerns if they are at most this many.
+MOST_ARMS = 4
+
+
 def _own_servers(run: Run) -> str:
     """Return ' (including your own servers)' if the CPU time of other programs may include that of the user's servers.
 
@@ -146,10 +150,13 @@ def _client(run: Run, core: Core) -> Check:
     if not rates:
         return Check(passed=True, label="load generator not the limit")
     names = fmt.listed([f"'{metric.label}'" for metric in rates])
+    full = {each.arm for each in core.cpu if each.busiest == CLIENT and each.workload in {m.workload for m in rates}}
+    labels = [fmt.in_quotes(arm.label) + arm.where for arm in core.arms if arm.name in full and not arm.replicate]
+    which = f" for {fmt.listed(labels)}" if 0 < len(labels) <= MOST_ARMS else ""
     return Check(
         passed=False,
         label="load generator may be the limit",
-        detail=f"{names} may be too low (the load generator's core was nearly full)",
+        detail=f"{names} may be too low{which} (the load generator's core was nearly full)",
         doubt="the load generator's core was nearly full",
         metrics=[metric.name for metric in rates],
     )

@@ -86,7 +86,7 @@ def _sentence(arm: Arm, memory: ArmMemory) -> str | None:
         return None
     what = f"the servers' memory for each connection{arm.at}"
     if added.low <= 0 <= added.high:
-        return f"{fmt.capital(arm.label)} may change {what} by up to {size_text(max(-added.low, added.high))}."
+        return f"{fmt.capital(arm.label)} may change {what} by up to {fmt.at_most(*_scaled(added))}."
     more = added.value > 0
     size = added if more else added.through(lambda value: -value)
     all_clients = size_text(size.value * CLIENTS)
@@ -123,9 +123,14 @@ def _missing(index: Index, planned: int, memory: ArmMemory) -> str:
 
 def sized(estimate: Estimate, *, signed: bool = False) -> Text:
     """Format bytes with their interval, in the largest unit in which the number is at least 1."""
+    return fmt.absolute(*_scaled(estimate), signed=signed)
+
+
+def _scaled(estimate: Estimate) -> tuple[Estimate, str]:
+    """Return bytes in the largest unit in which the number is at least 1, and this unit."""
     largest = max(map(abs, (estimate.value, estimate.low, estimate.high)))
     factor, unit = next(((each, unit) for each, unit in UNITS if largest >= each), (1.0, "B"))
-    return fmt.absolute(estimate.through(lambda value: value / factor), unit, signed=signed)
+    return estimate.through(lambda value: value / factor), unit
 
 
 def size_text(value: float) -> str:

@@ -158,7 +158,8 @@ def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: E
 
 
 def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> None:
-    with pytest.raises(CostofError, match="can be measured only in a lab, because it changes its servers' settings"):
+    reason = "can be measured only in a lab, because it changes its servers' settings"
+    with pytest.raises(CostofError, match=f"{reason}; remove --target, or compare your servers with costof versus"):
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 

@@ -306,26 +306,31 @@ def reason(index: Index, model: CostModel) -> str:
     connects = has_connections(model)
     operation = fmt.capital(words(index, model)[CONNECTION if connects else OPERATION])
     for place, each in enumerate(extras(index, model)):
-        extra, parts = each.connection if connects else each.operation, []
+        extra = each.connection if connects else each.operation
         if place > 0 and extra.round_trips > -LEAST_ROUND_TRIPS:
             continue
-        if abs(extra.flushes) >= LEAST_ROUND_TRIPS:
-            more = "more" if extra.flushes > 0 else "fewer"
-            parts.append(fmt.plural_formatted(fmt.count(abs(extra.flushes)), f"{more} flush", f"{more} flushes"))
-        if abs(extra.round_trips) >= LEAST_ROUND_TRIPS:
-            more = "more" if extra.round_trips > 0 else "fewer"
-            trips = fmt.count(abs(extra.round_trips))
-            parts.append(f"{fmt.plural_formatted(trips, f'{more} round trip', f'{more} round trips')}")
-        if extra.cpu_ms.low > 0 or extra.cpu_ms.high < 0:
-            size = _size(extra.cpu_ms)
-            of_roles = f" ({fmt.listed(extra.roles)})" if extra.roles else ""
-            more = "more" if extra.cpu_ms.value > 0 else "less"
-            parts.append(f"{fmt.absolute(size, 'ms').value} {more} CPU time{of_roles}")
-        if abs(extra.bytes) >= LEAST_BYTES:
-            parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
-        if parts:
+        if parts := [*needs(extra)]:
             texts.append(f"{operation} with {each.label} needs {fmt.listed(parts)}.")
     return " ".join(texts)
+
+
+def needs(extra: ExtraCost) -> Iterator[str]:
+    """Yield what an operation needs with the protection: '1 more flush', '2 more round trips', '3.1 ms more CPU time'.
+
+    CPU time is left out if its interval includes 0.
+    """
+    if abs(extra.flushes) >= LEAST_ROUND_TRIPS:
+        more = "more" if extra.flushes > 0 else "fewer"
+        yield fmt.plural_formatted(fmt.count(abs(extra.flushes)), f"{more} flush", f"{more} flushes")
+    if abs(extra.round_trips) >= LEAST_ROUND_TRIPS:
+        more = "more" if extra.round_trips > 0 else "fewer"
+        yield fmt.plural_formatted(fmt.count(abs(extra.round_trips)), f"{more} round trip", f"{more} round trips")
+    if extra.cpu_ms.low > 0 or extra.cpu_ms.high < 0:
+        of_roles = f" ({fmt.listed(extra.roles)})" if extra.roles else ""
+        more = "more" if extra.cpu_ms.value > 0 else "less"
+        yield f"{fmt.absolute(_size(extra.cpu_ms), 'ms').value} {more} CPU time{of_roles}"
+    if abs(extra.bytes) >= LEAST_BYTES:
+        yield f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data"
 
 
 def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
