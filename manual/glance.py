@@ -5,7 +5,6 @@ The site's first page has these lines for every study. Each study's page begins 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from costof import format as fmt
@@ -20,7 +19,7 @@ from costof.report.sections.cost_model import reason
 from costof.report.sections.costs import cost_clause
 from costof.report.sections.memory import SECTION as MEMORY
 from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
-from costof.report.summary import BREAK_EVEN, HOW_SURE
+from costof.report.summary import BREAK_EVEN, HOW_SURE, reasons
 from costof.report.verdict_sentence import MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.results.models import Effect, Metric
@@ -34,10 +33,6 @@ HEAD = """## What each protection costs
 Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
 Other pages compare [five publications](published.md) with our runs, and runs on [two processors](processors.md).
 """
-
-
-#: The sentence about what limits a rate, such as "'queries a second' is limited by the CPU quota of the server.".
-LIMIT = re.compile(r"('[^']*') is limited by [^.]*\. ?")
 
 
 def title(study: str) -> str:
@@ -73,8 +68,8 @@ def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] =
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [f"{link(other.study)} {escape(helps(other))}" for other in helping_elsewhere(result, results)]
     data = result.sections.mitigations
-    reasons = [_why(result, needed), *(remaining(Index(result), data) if data is not None else [])]
-    why = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
+    causes = [*_why(result, needed), *(remaining(Index(result), data) if data is not None else [])]
+    why = [f"- **Why:** {escape(' '.join(causes))}"] if causes else []
     helping = [f"- **What helps:** {text}" for text in helping]
     # Mitigations that this study measured come before the reason, because they answer the study's question. Mitigations
     # that only other studies measured come after it.
@@ -87,19 +82,11 @@ def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] =
         yield f"- **Published:** No published figure is judged; [those that are known](#{claims.ANCHOR})."
 
 
-def _why(result: Result, needed: Sequence[str]) -> str:
-    """Return the summary's reason for the cost and `needed`.
-
-    Leave out the summary's sentence about what operations need, which `needed` says of every protection, and a limit of
-    a rate that the verdict does not name.
-    """
-    why, model = result.summary.why, result.sections.cost_model
-    if needed and model is not None:
-        why = why.replace(fmt.without_intervals(reason(Index(result), model)), "").strip()
-    limit = LIMIT.match(why)
-    if limit is not None and limit[1] not in result.summary.verdict:
-        why = why[limit.end() :]
-    return " ".join(filter(None, [why, *needed]))
+def _why(result: Result, needed: Sequence[str]) -> list[str]:
+    """Return the summary's reasons for the cost, then `needed`, which replaces the summary's own such sentence."""
+    index, model = Index(result), result.sections.cost_model
+    own = fmt.without_intervals(reason(index, model)) if needed and model is not None else ""
+    return [*(each for each in reasons(index, result.summary.figures) if each != own), *needed]
 
 
 def sure(result: Result) -> Iterator[str]:

@@ -93,11 +93,22 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         figures=shown,
         limits=_first(index, "limits"),
         rounds=" ".join(uneven_lines(shown, index.unit)),
-        why=" ".join(filter(None, [_first(index, "why"), _driver(shown)])),
+        why=" ".join(reasons(index, shown)),
         room=_first(index, "room"),
         mitigation="" if filled else _mitigation(index, shown),
         break_even="" if filled else _first(index, "break_even"),
     )
+
+
+def reasons(index: Index, figures: Sequence[KeyFigure]) -> list[str]:
+    """Return the sentences that explain these figures: what operations need or what limits a rate, and a driver's part.
+
+    A sentence about a metric that is not among the figures is left out.
+    """
+    metrics = {name for figure in figures for name in figure.metrics}
+    explained = (each for each in index.sentences("why") if not each.metric or each.metric in metrics)
+    first = next((fmt.without_intervals(each.text) for each in explained), "")
+    return [*filter(None, [first, _driver(figures)])]
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:

@@ -384,6 +384,7 @@ class Sentence(Model):
         "mitigation",
     ]
     text: str
+    metric: str = Field(default="", description="The metric that a sentence of the kind 'why' explains; empty: all.")
 
 
 class HostStartSpread(Model):

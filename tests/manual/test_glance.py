@@ -75,16 +75,6 @@ def test_study_page_says_what_an_operation_needs_with_each_protection_that_the_v
     assert why == f"- **Why:** {escape(' '.join(needed))}"
 
 
-def test_study_page_leaves_out_what_limits_a_rate_that_the_verdict_does_not_name() -> None:
-    result = result_of(TLS)
-    limits = [f"'{each}' is limited by this machine's CPU." for each in ("a query", "selects a second")]
-    summary = result.summary.model_copy(update={"verdict": "TLS adds 1 ms to 'a query'.", "why": limits[0]})
-    named = result.model_copy(update={"summary": summary})
-    other = result.model_copy(update={"summary": summary.model_copy(update={"why": limits[1]})})
-    assert any(escape(limits[0]) in line for line in lines(named, {}))
-    assert not any("Why" in line for line in lines(other, {}))
-
-
 @pytest.mark.parametrize("text", ["limited: round 5 differs greatly from the others in an insert.", "low: no verdict."])
 def test_study_page_says_what_makes_figures_less_sure(text: str) -> None:
     result = result_of(TLS)

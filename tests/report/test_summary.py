@@ -21,6 +21,7 @@ from costof.report.sections.mitigations import SECTION as MITIGATIONS
 from costof.report.summary import NO_MITIGATION, REDUCES_COST, summary
 from costof.report.verdict_sentence import verdict_figures, verdict_lines, verdict_sentence
 from costof.results.index import Index
+from costof.results.models import Sentence
 from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names
 from costof.study.library import load_study
@@ -272,6 +273,14 @@ def test_summary_says_how_much_of_the_added_time_the_database_driver_takes() -> 
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
     assert reason == "37 ms of the 39.00 ms come from the application's driver; without it, 2.20 ms are added."
+
+
+def test_summary_leaves_out_what_limits_a_rate_that_is_not_among_its_figures() -> None:
+    limits = {rate: f"'{rate}' is limited by this machine's CPU." for rate in ("selects a second", "commits a second")}
+    index = Index(mongodb())
+    index.answer = [Sentence(kind="why", text=text, metric=rate) for rate, text in limits.items()]
+    assert summary(index, [figure("commits a second")]).why == limits["commits a second"]
+    assert not summary(index, [figure("a read")]).why
 
 
 def test_page_and_markdown_and_terminal_show_the_same_lines_below_the_verdict() -> None:

@@ -77,9 +77,11 @@ class SaturationSection(Section[None, list[Loop]]):
         texts = [text for metric in metrics for text in _texts(index, data, metric)]
         limits = {each.workload: each.limit for each in reversed(data) if each.limit}
         reasons = [
-            f"'{each.label}' is limited by {limits[each.workload]}." for each in metrics if each.workload in limits
+            Sentence(kind="why", text=f"'{each.label}' is limited by {limits[each.workload]}.", metric=each.name)
+            for each in metrics
+            if each.workload in limits
         ]
-        return [*sentences("detail", texts), *sentences("why", reasons[:1])]
+        return [*sentences("detail", texts), *reasons]
 
     def blocks(self, index: Index, data: list[Loop]) -> Iterator[Block]:
         rows: list[list[str | fmt.Text]] = [

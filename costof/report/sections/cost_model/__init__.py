@@ -66,8 +66,9 @@ ADDED = "A protection adds a fixed time, and your round-trip time for each round
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. An operation's own time is its time minus the other "
-    "terms of this sum, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates for "
-    "TCP connections to the servers. The intervals of calculated times include the uncertainty of all measured times."
+    "terms of this sum, estimated at the shortest distance of this run. Round-trip times are the kernel's estimates "
+    "for TCP connections to the servers. The intervals of calculated times include the uncertainty of all measured "
+    "times."
 )
 
 #: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
