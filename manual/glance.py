@@ -84,7 +84,7 @@ def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] =
 
 def _why(result: Result, needed: Sequence[str]) -> list[str]:
     """Return the summary's reasons for the cost, then `needed`, which replaces the summary's own such sentence."""
-    index, model = Index(result), result.sections.cost_model
+    index, model = Index(result, answer=result.answer), result.sections.cost_model
     own = fmt.without_intervals(reason(index, model)) if needed and model is not None else ""
     return [*(each for each in reasons(index, result.summary.figures) if each != own), *needed]
 
