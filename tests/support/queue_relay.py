@@ -13,7 +13,7 @@ import os
 import sys
 from functools import partial
 
-from tests.support.queue_server import Queue
+from tests.support.queue_server import Queue, run
 
 #: The length of costof's prepared SELECT for MySQL, in plain text and in a record of TLS 1.3.
 PLAIN_BYTES, TLS_BYTES = 26, 48
@@ -108,4 +108,4 @@ async def relay(entrance: tuple[str, int], server: tuple[str, int], plain: float
 if __name__ == "__main__":
     address, entrance, server, plain, tls = sys.argv[1:]
     hurry()
-    asyncio.run(relay((address, int(entrance)), (address, int(server)), float(plain), float(tls)))
+    run(relay((address, int(entrance)), (address, int(server)), float(plain), float(tls)))

@@ -30,14 +30,14 @@ SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "variant", "slow operations", "control: slow operations"]
 METHOD = (
     "Each slice (measured window) is compared with the median slice of its variant. A slice is outlying if, relative "
-    "to this median, it is worse than the round's slices of the control and its copy are relative to theirs, by more "
-    "than 10 % and by more than two robust standard deviations. A randomization test decides whether the variant "
-    "has more outlying slices than the control and its copy."
+    "to this median, it is worse than the round's slices of the control and its identical copy are relative to theirs, "
+    "by more than 10 % and by more than two robust standard deviations. A randomization test decides whether the "
+    "variant has more outlying slices than the control and its identical copy."
 )
 SLOW_METHOD = (
     "An operation is slow if it takes more than 1.5 times the median of its slice (measured window), and exceeds this "
     "median by more than half of the control's median. A t-test over {unit}s compares the variant's share of slow "
-    "operations with the share of the control and its copy."
+    "operations with the share of the control and its identical copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
@@ -53,7 +53,7 @@ class IntermittentCost(Model):
     times: Finite = Field(
         description="Figure of the outlying slices divided by that of the other slices; for a rate, the inverse."
     )
-    usual: int = Field(description="Outlying slices of the control and its copy.")
+    usual: int = Field(description="Outlying slices of the control and its identical copy.")
     usual_of: int
 
 
@@ -66,7 +66,7 @@ class Slow(Model):
     metric: str
     arm: str
     share: Finite
-    usual: Finite = Field(description="The share of the control and its copy.")
+    usual: Finite = Field(description="The share of the control and its identical copy.")
 
 
 class Intermittent(Model):
@@ -185,7 +185,7 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.subject(each.arm))} has an intermittent cost: in {each.slices} of {each.of} slices "
-        f"(measured windows), '{metric.label}' {worse} of the other slices. The control and its copy had "
+        f"(measured windows), '{metric.label}' {worse} of the other slices. The control and its identical copy had "
         f"{fmt.plural(each.usual, 'such outlying slice')} of {each.usual_of}."
     )
     if effect is None:
