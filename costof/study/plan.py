@@ -380,7 +380,7 @@ def resolve(study: Study, options: Options) -> Plan:
         )
         budget_seconds = max(budget_seconds, needed)
     starts = _starts(options)
-    return Plan(
+    plan = Plan(
         study=study,
         profile=options.profile,
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
@@ -409,6 +409,8 @@ def resolve(study: Study, options: Options) -> Plan:
         protection_chosen=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )
+    # The looks judge each version's costs. A run of several versions asks about the upgrade, which they do not judge.
+    return plan.model_copy(update={"ends_when_resolved": False}) if plan.compares_controls else plan
 
 
 def _limits(study: Study, options: Options) -> list[Limit]:

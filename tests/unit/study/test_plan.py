@@ -172,6 +172,12 @@ def test_time_budget_is_divided_among_server_starts_but_a_fixed_number_of_rounds
     assert (exact.starts, exact.most_rounds) == (5, 4)
 
 
+def test_run_of_several_versions_does_not_end_when_the_costs_on_each_version_have_verdicts() -> None:
+    study = load_study("postgres-tls")
+    assert resolve(study, Options("quick")).ends_when_resolved
+    assert not resolve(study, Options("quick", ["server_version=15,18"])).ends_when_resolved
+
+
 def test_durations_and_precisions_are_parsed() -> None:
     assert (parse_duration("1h30m"), parse_duration("45s")) == (5400, 45)
     assert parse_precision("2%") == pytest.approx(0.02)
