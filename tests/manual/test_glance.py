@@ -43,7 +43,7 @@ def pooling() -> Result:
 def test_study_page_names_the_best_mitigation_that_keeps_client_connections_encrypted(pooling: Result) -> None:
     assert pooling.sections.mitigations is not None
     unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
-    assert helps(pooling).startswith(f"With TLS, {encrypted.label} raises")
+    assert helps(pooling).startswith(f"Compared with TLS, {encrypted.label} raises")
     assert unencrypted.label not in helps(pooling)
 
 

@@ -63,7 +63,7 @@ def test_page_shows_the_verdict_of_a_smaller_run_if_a_study_was_not_run_at_the_p
 def test_page_of_published_figures_without_runs_of_costof_has_only_published_numbers() -> None:
     text = page({}, {})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
-    shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
+    shown = set(DIGITS.findall(re.sub(r"\([^()]*[%]\)|\(×[\d.,]+\)|−?[\d.]+ %", "", text)))
     assert shown - known == set()
 
 

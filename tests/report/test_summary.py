@@ -145,8 +145,8 @@ def test_summary_names_an_outlying_round_and_gives_the_interval_without_it() -> 
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
         "For a new connection, round 3 was far slower than the others (60 ms, in the other rounds 1.4 to 1.6 ms). "
-        "Round 3 alone changes the mean effect of TLS on a new connection from +1.3 ms to +9 ms. Without round 3, the "
-        "95 % interval of the mean effect on a new connection is 1.24 to 1.33 ms."
+        "Round 3 alone changes the mean effect of TLS (modern suite, rsa-2048) on a new connection from +1.3 ms to "
+        "+9 ms. Without round 3, the 95 % interval of the mean effect on a new connection is 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None

@@ -96,7 +96,7 @@ def test_live_figures_of_a_run_with_restarts_use_one_value_for_each_start_of_the
     ("options", "elapsed_seconds", "left"),
     [
         (Options(profile="quick", budget="50s"), 10.0, 40),
-        (Options(profile="quick", budget="10h"), 10.0, (STUDY.profiles["quick"].rounds[1] - 2) * 5),
+        (Options(profile="quick", budget="10h", at_most=12), 10.0, 50),
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )

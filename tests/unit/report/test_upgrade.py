@@ -126,7 +126,7 @@ def test_verdict_on_an_upgrade_names_the_slower_phase_if_no_whole_operation_is_s
     result = fake_result(plan, SlowerLogIn(), rounds=8)
     (line,) = result.summary.lines
     assert re.match(
-        r"An upgrade from PostgreSQL 15 to 18 \(plain\) adds [\d.]+ ms \([^)]+\) to the time of the phase 'SCRAM'",
+        r"An upgrade from PostgreSQL 15 to 18 \(plain\) adds [\d.]+ ms \([^)]+\) to the phase 'SCRAM'",
         line.replace(NBSP, " "),
     )
     assert "the phase 'SCRAM'" in sentence_texts(result.answer, "answer")[0]
