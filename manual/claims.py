@@ -155,7 +155,7 @@ def _to_measure(study: Study, figures: Sequence[PublishedFigure]) -> str:
     if not measured:
         return ""
     what = f"{measured} of them" if measured < len(figures) else "them" if measured > 1 else "it"
-    return f" `costof run {study.name} {words}` measures {what}."
+    return f" `costof run {study.name} {words}` measures {what}, with this study's own load."
 
 
 def named(study: Study, figure: PublishedFigure) -> str:

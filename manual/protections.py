@@ -132,7 +132,7 @@ def needs_in_verdict(stored: StoredRun) -> list[str]:
 
 def _clause(stored: StoredRun, index: Index, figure: KeyFigure) -> str:
     """Return what the operation of a key figure needs: 'a query needs 0.02 ms more CPU time'; '' if it is unknown."""
-    metric, arm = index.metrics[figure.metrics[0]], index.arm(figure.arms[0])
+    metric, arm = index.metrics[figure.metrics[0]], _at_shortest_distance(index, index.arm(figure.arms[0]))
     workload = stored.run.plan.study.workloads[metric.workload]
     if arm is None or not _verified(index, workload.view, arm):
         return ""
@@ -140,8 +140,17 @@ def _clause(stored: StoredRun, index: Index, figure: KeyFigure) -> str:
     if extra is not None and (value is None or value.round_trips is None):
         extra = extra.model_copy(update={"round_trips": 0.0, "bytes": 0.0})
     parts = [*needs(extra)] if extra is not None else []
-    # The distance makes no difference to what an operation needs.
     operation = figure.words.partition(" of a client")[0]
     if metric.unit == "per_second":
         operation = f"an operation of {operation}"
     return f"{operation} needs {fmt.listed(parts)}" if parts else ""
+
+
+def _at_shortest_distance(index: Index, arm: Arm | None) -> Arm | None:
+    """Return the arm of the same protection at the shortest distance, as in the summary's reason.
+
+    The distance makes no difference to what an operation needs, but the CPU time is measured best where it is short.
+    """
+    if arm is None or len(set(index.core.distances.values())) < 2:
+        return arm
+    return next((each for each in index.nearest.arms if each.protection == arm.protection), arm)

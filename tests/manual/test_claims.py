@@ -75,7 +75,10 @@ def test_page_gives_the_command_that_measures_the_settings_of_a_published_figure
     result = result_of(POSTGRES_AUDIT).model_copy(update={"published": study.published})
     text = " ".join(paragraphs(result))
     assert "'transactions a second', audit ddl (COPY into TimescaleDB)." in text
-    assert f"`costof run {POSTGRES_AUDIT} --profile quick --set audit=off,ddl` measures it." in text
+    assert (
+        f"`costof run {POSTGRES_AUDIT} --profile quick --set audit=off,ddl` measures it, with this study's own load."
+        in text
+    )
 
 
 def test_published_figure_without_a_ratio_is_shown_beside_ours_without_a_judgement() -> None:

@@ -20,7 +20,7 @@ from manual.answers import answer
 from manual.glance import break_even, control, cost, costs_elsewhere, helps, lines, memory, overview, server, sure
 from manual.protections import StoredRun, needs_in_verdict
 from tests.fake_run import fake_run
-from tests.report.results import ENCRYPTION, result_of, with_sections
+from tests.report.results import ENCRYPTION, result_of, spaced, with_sections
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
@@ -59,6 +59,16 @@ def test_study_page_without_mitigations_says_how_to_measure_one() -> None:
     study = "postgres-encryption-at-rest"
     command = f"`costof run {study} --profile quick --set storage=none,gocryptfs-aes-gcm,gocryptfs-xchacha20`"
     assert f"To measure one, vary the storage: {command}." in answer(result_of(study), {}, None)
+
+
+def test_study_page_says_what_the_best_mitigation_gives_each_protection_of_the_verdict() -> None:
+    result = result_of("mariadb-durability")
+    protections = dict.fromkeys(figure.arm_label for figure in result.summary.figures)
+    assert len(protections) > 1
+    for label in protections:
+        assert re.search(
+            rf"Compared with {re.escape(label)}, .+ raises 'commits a second' from ", spaced(helps(result))
+        )
 
 
 def test_study_page_says_what_an_operation_needs_with_each_protection_that_the_verdict_names(tmp_path: Path) -> None:
