@@ -294,7 +294,7 @@ def test_report_summary_has_the_added_memory_of_a_connection_and_of_all_clients(
     [
         (9, "adds about 1.0 ms to 'connect' in the application, whether an operation is fast or slow"),
         (6, "in the application from p10 to p90. At 3 of the 9 percentiles in this range, the effect is unresolved."),
-        (4, "may add about 1.0 ms to 'connect' in the application. This effect is resolved at only 4"),
+        (4, "may add about 1.0 ms to 'connect' in the application, but the effect is resolved at only 4"),
     ],
 )
 def test_sentence_on_percentiles_says_at_how_many_of_them_the_effect_is_resolved(resolved: int, expected: str) -> None:

@@ -554,7 +554,8 @@ def test_sentence_about_a_percentile_curve_says_whether_all_operations_have_the_
 
 def test_percentile_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
     text = render_markdown(misleading(FewQueries(), rounds=6))
-    assert "A curve is left out if the variant or the control has fewer than 200 operations, here of" in spaced(text)
+    reason = "A curve is left out if the variant or the control has fewer than 200 operations."
+    assert f"{reason} In this run, this leaves out curves of " in spaced(text)
 
 
 def test_report_states_the_share_of_operations_that_a_protection_slows_far_more_than_others() -> None:
@@ -564,5 +565,6 @@ def test_report_states_the_share_of_operations_that_a_protection_slows_far_more_
     assert (slow.metric, slow.arm) == (QUERY, "tls")
     assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps of the simulated times"
     assert slow.usual < 0.05
-    assert "slows some of the operations in 'query on open connection' far more than others" in warnings(result)
+    slows = "slows some operations far more than others. In the measurements of 'query on open connection', "
+    assert slows in warnings(result)
     assert "Slow operations" in render_markdown(result)
