@@ -9,8 +9,8 @@ import pytest
 
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL
 from costof.lab.lab import Lab
-from costof.programs.mariadb.lab import MariadbServer
 from costof.messages.answers import SCHEDULED
+from costof.programs.mariadb.lab import MariadbServer
 from costof.report.result import Result
 from costof.results.ledger import Ledger, SliceRecord
 from costof.study.load import CONNECTION
