@@ -16,6 +16,7 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from costof.study.schema import PublishedFigure, Study
+from manual.kept import has_published_run
 
 TITLE = "Published figures beside ours"
 ANCHOR = TITLE.lower().replace(" ", "-")
@@ -114,15 +115,22 @@ def paragraphs(result: Result) -> Iterator[str]:
         names = [named(study, each) for each in missing]
         more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
         text = f"This run did not measure the settings of {figures}: {'; '.join([*names[:MOST_NAMED], *more])}."
-        yield f"{escape(text)}{_to_measure(study, missing)}"
-    if result.study in PUBLICATIONS:
-        yield (
-            "This run is smaller than the publication's. For a run of its size, or how to make one, see "
-            f"[five publications](../published.md#{result.study})."
-        )
+        repeated = f" {larger_run(study.name)} measured more of them." if has_published_run(study.name) else ""
+        yield f"{escape(text)}{repeated or _to_measure(study, missing)}"
+    if result.study in PUBLICATIONS and not has_published_run(result.study):
+        yield f"This run is smaller than the publication's: [how to make one of its size]({_page(study.name)})."
     yield escape(result.published.cited)
     yield escape(our_setting(result))
     yield RULE
+
+
+def larger_run(study: str) -> str:
+    """Return, in Markdown, a link to the figures of our run of the published size."""
+    return f"[Our run of the published size]({_page(study)})"
+
+
+def _page(study: str) -> str:
+    return f"../published.md#{study}"
 
 
 def _without_ratio(index: Index, figure: PublishedFigure) -> str:

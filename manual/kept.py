@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from costof.studies import study_names
 from costof.study.library import load_study
 
 Each = TypeVar("Each")
+#: The folder with the archives of complete runs of the published size.
+PUBLISHED_RUNS = Path(__file__).parents[1] / "docs" / "runs" / "published"
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,8 @@ KEPT = {run.name: run for run in (*map(_of_study, study_names()), *UPGRADES)}
 def of_studies(kept: Mapping[str, Each]) -> dict[str, Each]:
     """Return only the entries of runs that answer a study's question. The keys are names of kept runs."""
     return {name: each for name, each in kept.items() if KEPT[name].is_of_study}
+
+
+def has_published_run(study: str) -> bool:
+    """Return whether the repository has a complete run of the published size."""
+    return (PUBLISHED_RUNS / f"{study}.tar.xz").exists()

@@ -21,10 +21,11 @@ from costof.results.ledger import PLAN, SLICES, Ledger
 from costof.results.run import read_run
 from costof.study.library import load_study
 from manual.claims import PROFILE
-from manual.reports import ROOT, RUNS, store
+from manual.kept import PUBLISHED_RUNS
+from manual.reports import ROOT, store
 
 #: The folder with the archives of complete runs, and the folder of unfinished runs.
-STORED, UNDER_WAY = RUNS / PROFILE, ROOT / "runs" / PROFILE
+STORED, UNDER_WAY = PUBLISHED_RUNS, ROOT / "runs" / PROFILE
 #: The maximum size of an archive. If a run's ledger would be larger, its result is stored instead.
 MOST_BYTES = 2_000_000
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +20,12 @@ def check_ca_file(path: Path | None) -> None:
     """Raise `TLS_CA_INVALID` if a file is given and does not hold certificates in PEM format."""
     if path is None:
         return
-    # The module is imported here because its import is slow and most runs have no CA file.
-    from cryptography import x509
-
     try:
-        x509.load_pem_x509_certificates(path.read_bytes())
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        raise CostofError(ErrorText.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None
     except OSError as error:
         raise CostofError(ErrorText.TLS_CA_INVALID, path=path, detail=error.strerror) from None
-    except ValueError:
-        raise CostofError(ErrorText.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None
 
 
 @dataclass(frozen=True)
