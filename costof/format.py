@@ -150,12 +150,17 @@ def relative(ratio: Estimate) -> Text:
     """Return a ratio with its interval: '+3.1 % [2.0, 4.2]' if it is below 2, or else '×5.36 [5.2, 5.5]'."""
     if ratio.value >= MULTIPLE_FROM:
         places = min(2, max(1, estimate_decimals(ratio)))
-        shown = Text(TIMES + number(ratio.value, places), interval(ratio.low, ratio.high, places))
+        shown = Text(multiple(ratio.value, places), interval(ratio.low, ratio.high, places))
     else:
         percent = ratio.through(lambda each: (each - 1) * 100)
         places = min(2, estimate_decimals(percent))
         shown = absolute(percent, "%", signed=True, decimals=places)
     return shown if ratio.rounds >= 2 else Text(shown.value, "[one round]")
+
+
+def multiple(ratio: float, decimals: int) -> str:
+    """Return a ratio as a multiple, such as '×5.36'."""
+    return TIMES + number(ratio, decimals)
 
 
 def plain_ratio(control: float, value: float) -> str:
@@ -166,7 +171,7 @@ def plain_ratio(control: float, value: float) -> str:
 def bare_ratio(ratio: float) -> str:
     """Return a ratio as a percentage such as '+1.8 %' or '−34.4 %', or a large one as a multiple such as '×5.36'."""
     if ratio >= MULTIPLE_FROM:
-        return TIMES + number(ratio, 2)
+        return multiple(ratio, 2)
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
 
 

@@ -100,7 +100,7 @@ def paragraphs(result: Result) -> Iterator[str]:
     """Yield paragraphs that compare the study's published figures, if it has any, with the run."""
     if result.published is None:
         return
-    study, index = load_study(result.study), Index(result)
+    study, index, larger = load_study(result.study), Index(result), larger_run(result.study)
     shown: list[str] = []
     missing: list[PublishedFigure] = []
     for figure, found in zip(_figures(result), claims_by_figure(result), strict=True):
@@ -115,9 +115,8 @@ def paragraphs(result: Result) -> Iterator[str]:
         names = [named(study, each) for each in missing]
         more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
         text = f"This run did not measure the settings of {figures}: {'; '.join([*names[:MOST_NAMED], *more])}."
-        repeated = f" {larger_run(study.name)} measured more of them." if has_published_run(study.name) else ""
-        yield f"{escape(text)}{repeated or _to_measure(study, missing)}"
-    if result.study in PUBLICATIONS and not has_published_run(result.study):
+        yield escape(text) + (f" {larger} measured more of them." if larger else _to_measure(study, missing))
+    if result.study in PUBLICATIONS and not larger:
         yield f"This run is smaller than the publication's: [how to make one of its size]({_page(study.name)})."
     yield escape(result.published.cited)
     yield escape(our_setting(result))
@@ -125,8 +124,8 @@ def paragraphs(result: Result) -> Iterator[str]:
 
 
 def larger_run(study: str) -> str:
-    """Return, in Markdown, a link to the figures of our run of the published size."""
-    return f"[Our run of the published size]({_page(study)})"
+    """Return, in Markdown, a link to the figures of our run of the published size; '' without such a run."""
+    return f"[Our run of the published size]({_page(study)})" if has_published_run(study) else ""
 
 
 def _page(study: str) -> str:
@@ -250,7 +249,7 @@ def _claim(
 
 def _what(index: Index, figure: PublishedFigure, metric: Metric, arm: Arm) -> str:
     series = f" ({figure.series})" if figure.series else ""
-    return fmt.capital(f"{index.metric_in_view(metric.name)} with {arm.label}{arm.at_place or arm.where}{series}")
+    return fmt.capital(f"{index.metric_in_view(metric.name)} with {arm.label_at_place}{series}")
 
 
 def published_text(figure: PublishedFigure, unit: str) -> str:
@@ -272,7 +271,7 @@ def change(ratio: float) -> str:
     """Return a published ratio as a change, such as '+1.8 %', '×14.2' or '×1,008'."""
     if ratio < fmt.MULTIPLE_FROM:
         return fmt.bare_ratio(ratio)
-    return fmt.TIMES + fmt.number(ratio, fmt.significant_decimals(ratio))
+    return fmt.multiple(ratio, fmt.significant_decimals(ratio))
 
 
 def _sides(control: float, value: float, unit: str) -> str:

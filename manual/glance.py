@@ -26,7 +26,7 @@ from costof.results.models import Effect, Metric
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims
-from manual.kept import KEPT, has_published_run
+from manual.kept import KEPT
 
 HEAD = """## What each protection costs
 
@@ -75,10 +75,9 @@ def lines(result: Result, results: Mapping[str, Result], needed: Sequence[str] =
     # that only other studies measured come after it.
     yield from [*helping, *why] if helps(result) else [*why, *helping]
     if published := claims.lead(result):
-        larger = (
-            f" {claims.larger_run(result.study)} decides where they differ." if has_published_run(result.study) else ""
-        )
-        yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR}).{larger}"
+        larger = claims.larger_run(result.study)
+        decides = f" {larger} decides where they differ." if larger else ""
+        yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR}).{decides}"
     elif result.published is None:
         yield "- **Published:** No published figures are compared."
     else:

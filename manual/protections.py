@@ -57,7 +57,7 @@ def protections(stored: StoredRun) -> list[Protection]:
 
 
 def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
-    label, result = f"{arm.label}{arm.at_place or arm.where}", stored.result
+    label, result = arm.label_at_place, stored.result
     control = index.arm(arm.control_arm) if arm.control_arm else None
     for each in filter(None, [arm, control]):
         if each.error is not None and not any(index.effect(name, arm.name) for name in index.metrics):

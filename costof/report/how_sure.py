@@ -16,7 +16,7 @@ MARKS = {True: "✓", False: "✗", None: "–"}
 MOST_DOUBTS = 2
 MOST_NAMES = 3
 HIGH, LIMITED, LOW = "high", "limited", "low"
-EVERY, EVERY_KEY_FIGURE, COUNTED = "every figure", "every key figure", "key figures"
+EVERY, EVERY_KEY_FIGURE, FIGURES_FOR = "every figure", "every key figure", "the figures for "
 
 
 class Check(Model):
@@ -102,7 +102,7 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
     """Yield each reason to doubt figures, with the names of the affected figures."""
     for check in failed:
         if check.doubt and (affected := check.affected(figures)):
-            yield f"{check.doubt}, which affects {_figures_for(affected, figures)}"
+            yield f"{check.doubt}, which affects {_names(affected, figures, before_names=FIGURES_FOR)}"
     uneven = [(figure, figure.uneven) for figure in figures if figure.uneven is not None and figure.uneven.rounds]
     if uneven:
         rounds = rounds_in_words(uneven[0][1], index.unit)
@@ -111,16 +111,13 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
         yield f"{rounds} {differ} greatly from the others in {names}"
     shifted = {each.metric for each in index.core.carry_over}
     if affected := [figure for figure in figures if not shifted.isdisjoint(figure.metrics)]:
-        yield f"the order of measurements changes {_figures_for(affected, figures)}"
+        yield f"the order of measurements changes {_names(affected, figures, before_names=FIGURES_FOR)}"
 
 
-def _figures_for(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
-    names = _names(affected, figures)
-    return names if names.endswith((EVERY, COUNTED)) else f"the figures for {names}"
-
-
-def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
-    """Return the affected quantities in words.
+def _names(
+    affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY, before_names: str = ""
+) -> str:
+    """Return the affected quantities in words; if they are named, after the text `before_names`.
 
     A quantity that is not affected in all arms is followed by its arms if it is the only one, and otherwise by 'some
     variants'. If there are more than `MOST_NAMES` quantities, return the number of affected figures: '5 of the 8 key
@@ -130,12 +127,12 @@ def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every
         return every
     quantities = _arms_by_quantity(affected)
     if len(quantities) > MOST_NAMES:
-        return f"{len(affected)} of the {len(figures)} {COUNTED}"
+        return f"{len(affected)} of the {len(figures)} key figures"
     known = _arms_by_quantity(figures)
     partly = [words for words, labels in quantities.items() if labels != known[words]]
     if len(quantities) == 1 and partly:
-        return f"{partly[0]} for {fmt.listed(quantities[partly[0]])}"
-    return fmt.listed([f"{words} (some variants)" if words in partly else words for words in quantities])
+        return f"{before_names}{partly[0]} for {fmt.listed(quantities[partly[0]])}"
+    return before_names + fmt.listed([f"{words} (some variants)" if words in partly else words for words in quantities])
 
 
 def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:

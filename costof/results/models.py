@@ -94,6 +94,15 @@ class Arm(Model):
         """Return the context's name as in `at`, or else its description, such as ' with 3 nodes'; '' without both."""
         return self.at or f" {self.context_in_words}".rstrip()
 
+    @property
+    def place_in_words(self) -> str:
+        """Return the context as words: 'at us-us (44 ms away)' for a distance, otherwise its levels: 'with 3 nodes'."""
+        return self.at_place.strip() or self.context_in_words
+
+    @property
+    def label_at_place(self) -> str:
+        return f"{self.label} {self.place_in_words}".rstrip()
+
 
 class Metric(Model):
     name: str = Field(description="The name in the study, such as 'wire.tls'; the part before the dot is the view.")

@@ -155,36 +155,31 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
-            reached.setdefault(p.share, []).append(f"{_place(arm)} {_from(p)}".strip())
+            reached.setdefault(p.share, []).append(f"{arm.place_in_words} {_from(p)}".strip())
     out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
     never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
     saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
     clauses = [f"{{}} adds less than {fmt.share(share)} {WHOLE} {fmt.listed(each)}" for share, each in reached.items()]
     if never:
         share = max(p.share for _, p in never)
-        where = fmt.listed([_place(arm) for arm, p in never if p.share == share])
+        where = fmt.listed([arm.place_in_words for arm, p in never if p.share == share])
         clauses.append(
             f"{{}} adds {fmt.share(share)} or more {WHOLE} {where}".rstrip()
             + ", however many queries the connection carries"
         )
     for arm, saves in saving.values():
         clauses.append(
-            f"{{}} saves time {f'{_place(arm)} '.lstrip()}{_below(saves)}, and adds time to connections with more "
-            "queries"
+            f"{{}} saves time {f'{arm.place_in_words} '.lstrip()}{_below(saves)}, and adds time to connections with "
+            "more queries"
         )
     for arm, p in points:
         if p.operations is None and p.low is not None:
-            least = fmt.plural_formatted(whole(p.low), "query", "queries")
+            least, share = fmt.plural_formatted(whole(p.low), "query", "queries"), fmt.share(p.share)
             clauses.append(
-                f"{{}} adds {fmt.share(p.share)} or more {WHOLE} {f'{_place(arm)} '.lstrip()}with fewer than about "
-                f"{least}. With more queries, this run cannot tell whether the added time is below {fmt.share(p.share)}"
+                f"{{}} adds {share} or more {WHOLE} {f'{arm.place_in_words} '.lstrip()}with fewer than about {least}. "
+                f"With more queries, this run cannot tell whether the added time is below {share}"
             )
     return clauses
-
-
-def _place(arm: Arm) -> str:
-    """Return the arm's context in words, such as 'at us-us (45 ms away)'; '' if the run has only one."""
-    return arm.at_place.strip() or arm.context_in_words
 
 
 def _from(point: Point) -> str:

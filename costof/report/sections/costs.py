@@ -289,20 +289,18 @@ def _clause(
         return f"does not {'lower' if rate else fmt.verbs(metric.unit).more.removesuffix('s')}", (
             f"{name} by more than {fmt.share(metric.margin)}{_places(effects)}"
         )
-    has_places = with_places or any(_place(arm) for arm, _ in effects)
+    has_places = with_places or any(arm.place_in_words for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED:
         parts = [
-            fmt.with_aside(_place(arm), f"{_amount(metric, effect)}{_why_unresolved(effect)}")
+            fmt.with_aside(arm.place_in_words, f"{_amount(metric, effect)}{_why_unresolved(effect)}")
             for arm, effect in effects
         ]
         return "has an unresolved effect on", f"{name} {fmt.listed(parts)}"
     less, more = fmt.verbs(metric.unit)
     if has_places:
         verb = less if rate == (verdict is Verdict.COSTS) else more
-        return (
-            verb,
-            f"{name} {fmt.listed([f'by {_amount(metric, effect)} {_place(arm)}'.rstrip() for arm, effect in effects])}",
-        )
+        amounts = [f"by {_amount(metric, effect)} {arm.place_in_words}".rstrip() for arm, effect in effects]
+        return verb, f"{name} {fmt.listed(amounts)}"
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
         return ("lowers", f"{name} by {amount}") if rate else ("adds", f"{amount} to {name}")
@@ -318,15 +316,10 @@ def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
     """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if the run has only one context."""
-    places = [place for arm, _ in effects if (place := _place(arm))]
+    places = [place for arm, _ in effects if (place := arm.place_in_words)]
     if places and all(place.startswith("at ") for place in places):
         return f" at {fmt.listed([place.removeprefix('at ') for place in places])}"
     return f" {fmt.listed(places)}" if places else ""
-
-
-def _place(arm: Arm) -> str:
-    """Return the words of an arm's context: its name, as in 'at us-us', or else its levels, as in 'with 3 nodes'."""
-    return arm.at_place.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
