@@ -174,10 +174,10 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         )
     for arm, p in points:
         if p.operations is None and p.low is not None:
-            least, share = fmt.plural_formatted(whole(p.low), "query", "queries"), fmt.share(p.share)
+            least, limit = fmt.plural_formatted(whole(p.low), "query", "queries"), fmt.share(p.share)
             clauses.append(
-                f"{{}} adds {share} or more {WHOLE} {f'{arm.place_in_words} '.lstrip()}with fewer than about {least}. "
-                f"With more queries, this run cannot tell whether the added time is below {share}"
+                f"{{}} adds {limit} or more {WHOLE} {f'{arm.place_in_words} '.lstrip()}with fewer than about {least}. "
+                f"With more queries, this run cannot tell whether the added time is below {limit}"
             )
     return clauses
 
