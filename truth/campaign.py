@@ -1,6 +1,6 @@
 """Execution of a campaign's missing trials.
 
-When a trial ends, its result is appended to the rows, and its ledger (the raw records of the run) is archived.
+When a trial ends, its ledger (the raw records of the run) is archived, and its result is appended to the rows.
 """
 
 from __future__ import annotations
@@ -13,32 +13,40 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cache
 from itertools import count, product
 from pathlib import Path
 
 import click
 
-from costof.programs.relay import FREE, NS_PER_MS, RelayCost
-from costof.results.ledger import Ledger, now
-from costof.run.machine import cpu_model
-from costof.study.plan import Plan
-from truth import peers, speed, tails, whole_runs
-from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Sizes, Trial, trials
+from costof.programs.relay import NS_PER_MS, RelayCost
+from costof.results.ledger import now
+from costof.run.machine import cpu_model, read_machine
+from truth import commands, peers, tails
+from truth.design import DISTURBED, NOTHING, SELDOM, SERVICES, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
-from truth.ledgers import Ledgers
+from truth.ledgers import Ledgers, Measured
 from truth.neighbour import neighbour
 from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
-from truth.runs import measure, plan_as_earlier, plan_trial
+from truth.runs import measure, plan_trial
 
 ROOT = Path(__file__).parents[1]
-#: Folders with the code that measures and the code that analyses. All trials of a campaign must be of one commit of
-#: this code.
-SOURCES = ("costof", "engine", "truth")
+#: The code that measures and the code that analyses. All trials of a campaign must be of one commit of this code.
+SOURCES = ("costof", "engine", "truth", "tests/support")
+#: The code that only lays out the page, which may change at any time.
+LAYOUT = ("truth/page.py", "truth/pictures.py", "truth/truth.md.jinja", "truth/plan.md.jinja")
+#: This many failed trials in a row end a campaign, because it would not get better by itself.
+FAILURES_IN_A_ROW = 5
+#: A trial begins when the machine's CPUs were less busy than this for `IDLE_SECONDS`, but waits at most
+#: `LONGEST_WAIT_SECONDS`.
+IDLE_SHARE, IDLE_SECONDS, LONGEST_WAIT_SECONDS = 0.15, 0.2, 600.0
 
 
-def check_commit(rows: Rows) -> None:
-    """Raise `ClickException` if the sources have uncommitted changes, or are not the sources of the measured trials."""
+def check_campaign(rows: Rows) -> None:
+    """Check that trials would be of one commit, and that the relay can have real-time priority.
+
+    Raises `ClickException` if the sources have uncommitted changes, or are not those of the measured trials, or if the
+    priority is not permitted. Without it the relay may wait for a core, and delay a request longer than it counts.
+    """
     commit = _commit()
     if commit.endswith("+"):
         raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")
@@ -47,24 +55,32 @@ def check_commit(rows: Rows) -> None:
             f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To "
             "continue, check out that commit; to start a new campaign, remove runs/truth and docs/truth/*.parquet"
         )
+    if subprocess.run(["chrt", "--fifo", "1", "true"], check=False, capture_output=True).returncode:
+        raise click.ClickException("the relay needs real-time priority (SCHED_FIFO): run the campaign as root")
 
 
 def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     """Run all missing trials. Return the number of failed trials. Ctrl-C loses only the current trial.
 
     If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
-    of the campaign retries the failed trials.
+    of the campaign retries the failed trials. Raises `ClickException` if many trials in a row fail, or if the sources
+    change meanwhile.
     """
-    every, first = trials(sizes), _service_time_trials(rows)
+    every, first, commit = trials(sizes), _service_time_trials(rows), _commit()
     remaining = first + [trial for trial in every if not rows.has(trial) and trial not in first]
     print(f"{len(remaining)} of {len(every)} trials remain", flush=True)
-    started, failed = time.monotonic(), 0
+    started, failed, in_a_row = time.monotonic(), 0, 0
     for number, trial in enumerate(remaining, 1):
+        if _commit() != commit:
+            raise click.ClickException(f"the sources have changed during the campaign; they were at {commit}")
         try:
             rows.add(_run_trial(trial, sizes, rows, ledgers))
+            in_a_row = 0
         except Exception:
             traceback.print_exc()
-            failed += 1
+            failed, in_a_row = failed + 1, in_a_row + 1
+            if in_a_row == FAILURES_IN_A_ROW:
+                raise click.ClickException(f"{in_a_row} trials in a row have failed; see above") from None
         hours = (time.monotonic() - started) / number * (len(remaining) - number) / 3600
         print(f"{number}/{len(remaining)} {trial.name}; {hours:.1f} h left", flush=True)
     return failed
@@ -89,59 +105,68 @@ def judge_again(rows: Rows, ledgers: Ledgers) -> int:
     Return the number of runs that could not be analysed. Their rows stay as they are.
     """
     failed = 0
-    for trial, before in rows.by_trial().items():
-        if ledgers.has(trial):
-            print(trial, flush=True)
-            try:
-                with ledgers.opened(trial) as ledger:
-                    analysed = _judged(ledger, before[0].about, before[0].long_run)
-                rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in analysed])
-            except Exception:
-                traceback.print_exc()
-                failed += 1
+    for trial in ledgers.trials():
+        print(trial, flush=True)
+        try:
+            analysed = _judged_from_archive(trial, ledgers)
+            rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in analysed])
+        except Exception:
+            traceback.print_exc()
+            failed += 1
     return failed
 
 
 def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
-    about, budget = describe(trial), sizes.budget_seconds
-    cost = FREE if trial.cost == NOTHING else trial.cost.at(rows.service_ms(trial.service, trial.disturbed))
+    # A run that was measured counts, even if its analysis failed or its rows were lost.
+    if ledgers.has(trial.name):
+        return _judged_from_archive(trial.name, ledgers)
+    about, budget = describe(trial, wait_until_idle()), sizes.budget_seconds
+    cost = trial.cost.at(rows.service_ms(trial.service, trial.disturbed) if trial.cost.share else 0.0)
     with neighbour(trial.seed) if trial.disturbed else nullcontext():
         match trial.kind:
             case "effect":
-                return _effects(trial, plan_trial(trial, budget), cost, about, ledgers)
-            case "verdict":
-                plan = plan_as_earlier(trial) if trial.tool == EARLIER else plan_trial(trial, 2 * budget)
-                service_ms = rows.service_ms(trial.service, trial.disturbed)
-                base_ns = round(max(0.0, QUERIED_MS - service_ms) * NS_PER_MS)
-                cost = trial.cost.at(QUERIED_MS).model_copy(update={"base_ns": base_ns})
-                return _effects(trial, plan, cost, about, ledgers)
+                return _effects(trial, cost, about, budget, ledgers)
             case "peer":
                 return [peers.measure(trial, budget, cost, about)]
             case "tail":
                 return [*tails.measure(trial, cost, about)]
-            case "quick":
-                return whole_runs.quick(trial, about)
             case "command":
-                return [whole_runs.command(trial, about)]
+                return [commands.command(trial, about)]
             case "pair":
-                return [whole_runs.pair(trial, about)]
+                return [commands.pair(trial, about)]
 
 
-def _effects(trial: Trial, plan: Plan, cost: RelayCost, about: Row, ledgers: Ledgers) -> list[EffectRow]:
+def _effects(trial: Trial, cost: RelayCost, about: Row, budget: int, ledgers: Ledgers) -> list[EffectRow]:
     share_paying = SELDOM if trial.cost.intermittent else 1.0
+    measured = Measured(about=about, long_run_ms=cost.added_ns * share_paying / NS_PER_MS)
     with tempfile.TemporaryDirectory() as folder:
-        ledger = measure(plan, trial.service, cost, Path(folder) / "run")
-        ledgers.keep(trial.name, ledger)
-        return _judged(ledger, about, cost.added_ns * share_paying / NS_PER_MS)
+        ledger = measure(plan_trial(trial, budget), trial.service, cost, Path(folder) / "run")
+        ledgers.keep(measured, ledger)
+        return rows_of(Judged(ledger), measured.about, measured.long_run_ms)
 
 
-def _judged(ledger: Ledger, about: Row, long_run_ms: float) -> list[EffectRow]:
-    done = Judged(ledger)
-    rows = rows_of(done, about, long_run_ms)
-    return speed.timed(done, rows) if about.trial_kind == "verdict" else rows
+def _judged_from_archive(trial: str, ledgers: Ledgers) -> list[EffectRow]:
+    with ledgers.opened(trial) as (measured, ledger):
+        return rows_of(Judged(ledger), measured.about, measured.long_run_ms)
 
 
-def describe(trial: Trial) -> Row:
+def wait_until_idle() -> float:
+    """Wait until other processes leave the machine alone, but not for ever. Return the seconds that this took."""
+    began = time.monotonic()
+    while _busy_share() > IDLE_SHARE and time.monotonic() - began < LONGEST_WAIT_SECONDS:
+        pass
+    return time.monotonic() - began
+
+
+def _busy_share() -> float:
+    """Return the share of the machine's CPU time that is used, or lost to other machines, in `IDLE_SECONDS`."""
+    before = read_machine()
+    time.sleep(IDLE_SECONDS)
+    used = read_machine().since(before)
+    return (used.busy + used.steal) / (used.seconds * (os.cpu_count() or 1))
+
+
+def describe(trial: Trial, waited: float = 0.0) -> Row:
     """Return the columns that every table has, for a trial that begins now."""
     return Row(
         trial=trial.name,
@@ -154,7 +179,7 @@ def describe(trial: Trial) -> Row:
         seed=trial.seed,
         started=now(),
         commit=_commit(),
-        load=os.getloadavg()[0],
+        waited=waited,
         cores=os.cpu_count() or 1,
         machine=cpu_model(),
         kernel=platform.release(),
@@ -162,11 +187,11 @@ def describe(trial: Trial) -> Row:
     )
 
 
-@cache
 def _commit() -> str:
-    """Return the last commit of the sources, abbreviated, with a '+' if there are uncommitted changes to them."""
-    commit = _git("log", "-1", "--format=%h", "--", *SOURCES)
-    return commit + ("+" if _git("status", "--porcelain", "--", *SOURCES) else "")
+    """Return the last commit of the sources, with a '+' if there are uncommitted changes to them."""
+    paths = [*SOURCES, *(f":(exclude){each}" for each in LAYOUT)]
+    commit = _git("log", "-1", "--format=%H", "--", *paths)
+    return commit + ("+" if _git("status", "--porcelain", "--", *paths) else "")
 
 
 def _git(*arguments: str) -> str:

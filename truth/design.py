@@ -19,8 +19,11 @@ SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 #: The number of requests that take twice as long after a change of arm, in trials with carry-over (see `Cost`).
 COLD_REQUESTS = 50
+#: Every request waits this long in the relay, also those of the control. During a wait the client falls asleep, and its
+#: wake-up takes time that the relay does not count. Without this, only the arm's requests would have such wake-ups.
+BASE_NS = 50_000
 
-Kind = Literal["effect", "verdict", "peer", "command", "tail", "quick", "pair"]
+Kind = Literal["effect", "peer", "command", "tail", "pair"]
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,16 @@ class Cost:
         return self.payers != "all"
 
     def at(self, service_ms: float) -> RelayCost:
-        """Return the delay that the relay must add to requests that take `service_ms` without it."""
+        """Return the relay's delay for requests that take `service_ms` if their arm has no cost."""
         added = self.share * service_ms * NS_PER_MS
         if self.payers == "all":
             service_ns = round(service_ms * NS_PER_MS)
             warming = Warming(requests=COLD_REQUESTS, added_ns=service_ns) if self.carry_over else None
-            return RelayCost(added_ns=round(added), payers=All(), warming=warming)
+            return RelayCost(base_ns=BASE_NS, added_ns=round(added), payers=All(), warming=warming)
         seldom = Some(some=Share(share=SELDOM))
         spells = Spells(spells=Spell(period_ns=SPELL_EVERY_NS, lasting_ns=round(SELDOM * SPELL_EVERY_NS)))
-        return RelayCost(added_ns=round(added / SELDOM), payers=seldom if self.payers == "some" else spells)
+        payers = seldom if self.payers == "some" else spells
+        return RelayCost(base_ns=BASE_NS, added_ns=round(added / SELDOM), payers=payers)
 
 
 NOTHING = Cost("all", 0.0)
@@ -64,51 +68,30 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, divided equally among the services. Each number is for runs without the
-#: disturbing process. The campaign makes as many runs with this process.
+#: The number of runs with each true cost, divided equally among the services and between `DISTURBED`.
 CELLS = {
-    NOTHING: 450,
-    TENTH: 450,
-    DOUBLED[0]: 450,
+    NOTHING: 900,
+    TENTH: 900,
+    DOUBLED[0]: 900,
     Cost("all", 0.02): 150,
     DOUBLED[1]: 150,
-    **dict.fromkeys(CARRY_OVER, 75),
+    **dict.fromkeys(CARRY_OVER, 150),
 }
 #: The costs that matter most, and which have the most runs. The campaign has a goal for each of them: the share of
 #: intervals that contain the true cost.
 MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values()))
-#: The number of parts of the campaign, which run one after the other. Each part has the same share of each kind of
-#: trial.
-PARTS = 2
 #: The cost of trials that check percentiles. It makes a tenth of the queries slower by several ms. This delay is far
 #: longer than the client's time to wake up, so that the time to wake up does not blur the percentiles.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: Trials that measure the time to a verdict use this service. The relay delays its queries so that each takes
-#: QUERIED_MS.
-QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
 #: The tool that also compares the commands that `costof` compares. It measures commands one after the other.
 BENCHMARKER = "hyperfine"
-#: Studies whose quick profile is run to count the effects that it resolves.
-STUDIES = (
-    "mongodb-tls",
-    "mysql-transport",
-    "http-tls-termination",
-    "mongodb-chained-replication",
-    "mysql-column-encryption",
-    "postgres-tls",
-    "postgres-pooling",
-    "redis-tls",
-)
 #: The name of trials that compare a command with itself, and the seconds that each comparison of commands takes.
 IDENTICAL, PAIR_SECONDS = "identical commands", 3
-#: The last commit before the current estimator was written. Trials whose `tool` is this commit use the slice sizes
-#: (durations of measured windows) of that version.
-EARLIER = "44d93af"
 
 
 @dataclass(frozen=True)
@@ -121,7 +104,6 @@ class Trial:
     disturbed: bool
     number: int
     tool: str = "costof"
-    arms: int = 1
 
     @property
     def name(self) -> str:
@@ -139,71 +121,36 @@ class Sizes:
 
     quick: bool
     budget_seconds: int
-    verdicts: int
-    earlier_verdicts: int
     peers: int
     commands: int
     tails: int
-    quick_runs: int
     pairs: int
 
     def effects(self, cost: Cost) -> int:
-        """Return the number of runs with this true cost on one service without the disturbing process.
-
-        The campaign makes the same number of runs with the disturbing process.
-        """
-        return 1 if self.quick else CELLS[cost] // len(SERVICES)
+        """Return the number of runs with this true cost on one service, with or without the disturbing process."""
+        return 1 if self.quick else CELLS[cost] // len(SERVICES) // len(DISTURBED)
 
 
-FULL = Sizes(
-    quick=False,
-    budget_seconds=10,
-    verdicts=12,
-    earlier_verdicts=6,
-    peers=10,
-    commands=10,
-    tails=10,
-    quick_runs=10,
-    pairs=100,
-)
-QUICK = Sizes(
-    quick=True,
-    budget_seconds=4,
-    verdicts=1,
-    earlier_verdicts=1,
-    peers=1,
-    commands=1,
-    tails=2,
-    quick_runs=0,
-    pairs=5,
-)
+FULL = Sizes(quick=False, budget_seconds=10, peers=5, commands=5, tails=10, pairs=100)
+QUICK = Sizes(quick=True, budget_seconds=4, peers=1, commands=1, tails=2, pairs=5)
 
 
 def trials(sizes: Sizes) -> list[Trial]:
-    """Return all trials, part by part, in random order, so that disturbances of the machine affect all kinds alike."""
+    """Return all trials in random order, so that disturbances of the machine affect all kinds alike."""
     every = list(_every(sizes))
     random.Random(1).shuffle(every)
-    return sorted(every, key=part)
-
-
-def part(trial: Trial) -> int:
-    return trial.number % PARTS
+    return every
 
 
 def _every(sizes: Sizes) -> Iterator[Trial]:
     for service, cost, disturbed in product(SERVICES, CELLS, DISTURBED):
         for number in range(sizes.effects(cost)):
             yield Trial("effect", service, cost, disturbed, number)
-    for tool, count in (("costof", sizes.verdicts), (EARLIER, sizes.earlier_verdicts)):
-        for number in range(count):
-            yield Trial("verdict", QUERIED, TENTH, False, number, tool=tool, arms=6)
     for tool, cost, disturbed, number in product(PEERS, CELLS, DISTURBED, range(sizes.peers)):
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
     for cost, disturbed, number in product(CELLS, DISTURBED, range(sizes.commands)):
         yield Trial("command", "http", cost, disturbed, number, tool=BENCHMARKER)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):
         yield Trial("tail", "mariadb", cost, False, number)
-    for study, number in product(STUDIES, range(sizes.quick_runs)):
-        yield Trial("quick", study, NOTHING, False, number)
     for number in range(sizes.pairs):
         yield Trial("pair", IDENTICAL, NOTHING, False, number)

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from costof.statistics.estimate import Verdict
-from truth.design import EARLIER
-from truth.rows import EffectRow, PeerRow, Row, TailRow
+from truth.early_ends import EarlyEnd
+from truth.rows import EffectRow, PairRow, PeerRow, TailRow
 
-#: The minimum and the maximum share of intervals that should contain the truth.
-COVERAGE = (0.93, 0.97)
-#: The maximum share of false verdicts.
-MOST_FALSE = 0.05
-#: The minimum share of runs that should notice a cost.
-LEAST_FOUND = 0.9
-#: The maximum time to a verdict, relative to the time that the earlier version (commit `EARLIER`) needs.
-MOST_OF_EARLIER = 0.5
+
+@dataclass(frozen=True)
+class Goal:
+    """What a proportion should be: from `low` to `high`, with an interval inside `widest`."""
+
+    low: float
+    high: float
+    widest: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.widest
+        if self.low == 0:
+            return f"at most {self.high:.0%}, interval below {high:.0%}"
+        if self.high == 1:
+            return f"at least {self.low:.0%}, interval above {low:.0%}"
+        return f"{self.low:.0%} to {self.high:.0%}, interval within {low:.0%} to {high:.0%}"
+
+
+#: The share of 95 % intervals that contain the truth.
+COVERAGE = Goal(0.93, 0.97, (0.92, 0.98))
+#: The same share of runs that end early by choice, whose intervals are valid at any end.
+COVERAGE_AT_ANY_END = Goal(0.95, 1.0, (0.93, 1.0))
+#: The share of false verdicts.
+FALSE = Goal(0.0, 0.05, (0.0, 0.07))
+#: The share of runs that notice a cost.
+NOTICED = Goal(0.9, 1.0, (0.85, 1.0))
 #: The maximum relative error of a percentile.
 TAIL_TOLERANCE = 0.02
-PLACES = {False: "alone", True: "with a CPU-burning neighbour"}
+PLACES = {False: "alone", True: "with a CPU-burning neighbour", None: "both"}
 PAYERS = {
     "all": "on every query",
     "some": "on average, paid by one query in ten",
@@ -63,14 +80,13 @@ class Proportion:
         exact = binomtest(self.count, self.total).proportion_ci(0.95, method="exact")
         return float(exact.low), float(exact.high)
 
-    def reaches(self, low: float, high: float) -> str:
-        """Return 'yes' if the proportion is from `low` to `high`, else 'no'. Add a note if the interval allows both."""
+    def reaches(self, goal: Goal) -> str:
+        """Return 'yes' or 'no', or that there are too few runs to say so."""
         least, most = self.interval
-        if most < low or least > high:
-            return "no"
-        if low <= least and most <= high:
-            return "yes"
-        return "yes, but too few runs to be sure" if low <= self.value <= high else "no, but too few runs to be sure"
+        within, far_within = goal.low <= self.value <= goal.high, goal.widest[0] <= least and most <= goal.widest[1]
+        if within:
+            return "yes" if far_within else "too few runs"
+        return "no, but too few runs to be sure" if most >= goal.low and least <= goal.high else "no"
 
     @property
     def counted(self) -> str:
@@ -85,12 +101,12 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Case:
-    """All runs with one true cost, either all with or all without the disturbing process of truth/neighbour.py."""
+    """All runs with one true cost: with the disturbing process of truth/neighbour.py, without it, or (None) both."""
 
     payers: str
     added_share: float
     carry_over: bool
-    disturbed: bool
+    disturbed: bool | None
     rows: Sequence[EffectRow]
 
     @property
@@ -114,8 +130,9 @@ class Case:
         return Proportion.among(row.ratio_holds for row in self.rows)
 
     @property
-    def covered_in_the_long_run(self) -> Proportion:
-        return Proportion.among(row.low <= row.long_run <= row.high for row in self.rows)
+    def covered_as_added(self) -> Proportion:
+        """Return the share of intervals that contain the delay that was added in the run itself."""
+        return Proportion.among(row.low <= row.added <= row.high for row in self.rows)
 
     @property
     def judged_costs(self) -> Proportion:
@@ -153,6 +170,12 @@ class Case:
         return Proportion.among(bool(row.order_told) for row in self.rows)
 
     @property
+    def early_ends(self) -> list[tuple[EarlyEnd, EarlyEnd]]:
+        """Return, for each run, its ends as soon as it is convincing, and as soon as it is precise."""
+        both = [(row.when_convincing, row.when_precise) for row in self.rows]
+        return [(convincing, precise) for convincing, precise in both if convincing and precise]
+
+    @property
     def half_width(self) -> float:
         """Return the median half-width of the intervals, as a share of the control's time."""
         return median((row.high - row.low) / 2 / row.control for row in self.rows)
@@ -163,17 +186,18 @@ class Case:
         return median((row.estimate - row.truth) / row.control for row in self.rows)
 
 
-def cases(effects: Iterable[EffectRow]) -> list[Case]:
+def cases(effects: Iterable[EffectRow], together: bool = False) -> list[Case]:
     """Return a sorted list of cases, each with the effects of all protected arms that have the same true cost.
 
-    Effects measured with the disturbing process, and effects measured without it, are in separate cases.
+    Unless `together`, effects measured with the disturbing process and without it are in separate cases.
     """
     groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
-        if row.trial_kind == "effect" and not row.is_replicate:
-            groups.setdefault((row.carry_over, row.payers, row.added_share, row.disturbed), []).append(row)
+        if not row.is_replicate:
+            place = row.disturbed and not together
+            groups.setdefault((row.carry_over, row.payers, row.added_share, place), []).append(row)
     return [
-        Case(payers, share, carry_over, disturbed, rows)
+        Case(payers, share, carry_over, None if together else disturbed, rows)
         for (carry_over, payers, share, disturbed), rows in sorted(groups.items())
     ]
 
@@ -184,52 +208,7 @@ def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
     Leave out runs with carry-over (a delay after each change of the arm). In them the identical copy differs from its
     control, because it never follows another arm.
     """
-    return [row for row in effects if row.trial_kind == "effect" and row.is_replicate and not row.carry_over]
-
-
-@dataclass(frozen=True)
-class Speed:
-    """The times after which the current analysis and an earlier analysis of the same runs had a verdict.
-
-    `rows` has the arms with a cost. `current` and `earlier` have the seconds for each of them; infinite means that this
-    analysis had no verdict. `tool` is the version of costof that chose the sizes of the runs' slices.
-    """
-
-    tool: str
-    rows: Sequence[EffectRow]
-
-    @property
-    def version(self) -> str:
-        return f"`{EARLIER}`" if self.tool == EARLIER else "the current version"
-
-    @property
-    def query_ms(self) -> float:
-        return median(row.control for row in self.rows)
-
-    @property
-    def round_seconds(self) -> float:
-        return median(row.seconds / (row.rounds + row.discarded) for row in self.rows)
-
-    @property
-    def current(self) -> list[float]:
-        return [_or_infinite(row.seconds_to_verdict) for row in self.rows]
-
-    @property
-    def earlier(self) -> list[float]:
-        return [_or_infinite(row.seconds_earlier) for row in self.rows]
-
-
-def _or_infinite(seconds: float | None) -> float:
-    return math.inf if seconds is None else seconds
-
-
-def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
-    """Return the times to a verdict: first for runs with the current slice sizes, then for the earlier sizes."""
-    groups: dict[str, list[EffectRow]] = {}
-    for row in effects:
-        if row.trial_kind == "verdict" and not row.is_replicate:
-            groups.setdefault(row.tool, []).append(row)
-    return [Speed(tool, groups[tool]) for tool in sorted(groups, key=lambda tool: tool == EARLIER)]
+    return [row for row in effects if row.is_replicate and not row.carry_over]
 
 
 def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
@@ -262,6 +241,63 @@ def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float)
     return [row.engine / row.captured - 1 for row in kept]
 
 
-def busy(rows: Iterable[Row]) -> Proportion:
-    """Return the share of trials at whose start the machine's load average exceeded the number of cores."""
-    return Proportion.among(row.load > row.cores for row in rows)
+@dataclass(frozen=True)
+class Commands:
+    """All comparisons of two commands that differ by one true cost, all with or all without the disturbing process."""
+
+    cost: tuple[str, float, bool]
+    disturbed: bool
+    rows: Sequence[PairRow]
+
+    @property
+    def error(self) -> float:
+        """Return the median error of `costof`, as a share of the first command's time."""
+        return median(abs(row.estimate - row.truth) / row.control for row in self.rows)
+
+    @property
+    def peer_error(self) -> float:
+        """Return the median error of the other tool, as a share of the first command's time."""
+        return median(abs(row.peer_estimate - row.peer_truth) / row.peer_control for row in self.rows)
+
+    @property
+    def covered(self) -> Proportion:
+        return Proportion.among(row.holds for row in self.rows)
+
+    @property
+    def judged_costs(self) -> Proportion:
+        return Proportion.among(row.verdict == Verdict.COSTS for row in self.rows)
+
+    @property
+    def peer_slower(self) -> Proportion:
+        """Return the share of comparisons in which the other tool's ratio exceeds 1 by more than the ratio's error."""
+        return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
+
+
+def commands(pairs: Iterable[PairRow]) -> list[Commands]:
+    """Return a sorted list that has, for each true cost, all comparisons of two commands that differ by this cost.
+
+    Comparisons with the disturbing process, and comparisons without it, are in separate entries of the list.
+    """
+    groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
+    for row in pairs:
+        if row.trial_kind == "command":
+            groups.setdefault((row.carry_over, row.payers, row.added_share, row.disturbed), []).append(row)
+    return [
+        Commands((payers, share, carry_over), disturbed, rows)
+        for (carry_over, payers, share, disturbed), rows in sorted(groups.items())
+    ]
+
+
+def identical(pairs: Iterable[PairRow]) -> list[PairRow]:
+    """Return the comparisons of a command with itself."""
+    return [row for row in pairs if row.trial_kind == "pair"]
+
+
+def judged_different(pairs: Iterable[PairRow]) -> Proportion:
+    """Return the share of comparisons of identical commands in which `costof` has the verdict 'costs' or 'saves'."""
+    return Proportion.among(row.verdict in (Verdict.COSTS, Verdict.SAVES) for row in pairs)
+
+
+def peer_judged_different(pairs: Iterable[PairRow]) -> Proportion:
+    """Return the share of comparisons of identical commands in which the other tool's ratio ± error excludes 1."""
+    return Proportion.among(abs(row.peer_ratio - 1) > row.peer_error for row in pairs)

@@ -8,14 +8,15 @@ from functools import cached_property
 from statistics import fmean
 
 from costof.errors import CostofError, ErrorText
-from costof.programs.relay import NS_PER_MS
 from costof.report import analyse
 from costof.report.result import Result
 from costof.report.sections.tails import worse_than_the_mean
 from costof.results.index import Index
 from costof.results.ledger import Ledger, SliceRecord
 from costof.results.models import Effect
+from costof.results.run import Run, read_run
 from costof.study.plan import Plan
+from truth.early_ends import when_convincing, when_precise
 from truth.rows import EffectRow, Row
 
 QUERY, ADDED = "wire.query", "server.added"
@@ -29,20 +30,23 @@ class Judged:
     ledger: Ledger
 
     @cached_property
+    def run(self) -> Run:
+        return read_run(self.ledger)
+
+    @property
     def plan(self) -> Plan:
-        return self.ledger.plan()
+        return self.run.plan
 
     @cached_property
     def result(self) -> Result:
         return analyse(self.ledger)
 
-    @cached_property
-    def seconds(self) -> list[float]:
-        """Return, for each round, the seconds from the start of the run's first slice to the end of the round."""
+    @property
+    def seconds(self) -> float:
+        """Return the seconds from the start of the run's first slice to the end of its last one."""
         measured = [each for each in self.ledger.records() if isinstance(each, SliceRecord) and not each.warm_up]
-        began = measured[0].answer.started_unix_ns
-        ends = {each.round: each.answer.started_unix_ns + each.answer.elapsed_ns for each in measured}
-        return [(end - began) / NS_PER_SECOND for end in ends.values()]
+        last = measured[-1].answer
+        return (last.started_unix_ns + last.elapsed_ns - measured[0].answer.started_unix_ns) / NS_PER_SECOND
 
     def effect(self, metric: str, arm: str) -> Effect:
         """Return an effect of the run. Raises `NOTHING_MEASURED` if there is none."""
@@ -53,19 +57,19 @@ class Judged:
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """Return a row for each protected arm of a run, and a row for the control's identical copy."""
-    paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
-    return [*paying, _replicate_row(done, about)]
+    """Return a row for the protected arm of a run, and a row for the control's identical copy."""
+    (arm,) = done.plan.protected
+    return [_row(done, about, arm.name, long_run_ms), _replicate_row(done, about)]
 
 
 def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
-    effect = done.effect(QUERY, arm)
+    effect, added = done.effect(QUERY, arm), done.effect(ADDED, arm)
     intermittent, tails = done.result.sections.intermittent, done.result.sections.tails
     assert effect.ratio is not None, "every query takes its time"
     return EffectRow(
         **_common(done, about, effect.rounds),
         arm=arm,
-        truth=done.effect(ADDED, arm).difference.value,
+        added=added.difference.value,
         truth_ratio=_truth_ratio(done, arm),
         long_run=long_run_ms,
         control=effect.control_value,
@@ -78,28 +82,16 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         verdict=effect.verdict.value,
         intermittent=bool(intermittent) and arm in intermittent.arms,
         order_told=any(each.metric == QUERY for each in done.result.carry_over),
-        tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
+        tail_told=any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)) if tails else None,
+        when_convincing=when_convincing(effect.differences, added.differences),
+        when_precise=when_precise(effect.differences, added.differences, effect.control_value),
     )
 
 
 def _truth_ratio(done: Judged, arm: str) -> float:
-    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its slices."""
-    logs = []
-    for record in slices_of(done.ledger, arm):
-        measured = mean_ms(done.plan, record)
-        logs.append(math.log(measured / (measured - record.server_figures["added"])))
-    return math.exp(fmean(logs))
-
-
-def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
-    """Return an arm's slices of the workload `query`. Leave out the warm-up, and slices without operations."""
-    slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
-    return [each for each in slices if (each.workload, each.key.owner) == ("query", arm) and each.answer.operations]
-
-
-def mean_ms(plan: Plan, record: SliceRecord) -> float:
-    phase = record.answer.phases[plan.study.metrics[QUERY].phase]
-    return phase.sum_ns / phase.count / NS_PER_MS
+    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its rounds."""
+    measured, added = (done.run.samples.by_round(metric, arm) for metric in (QUERY, ADDED))
+    return math.exp(fmean(math.log(measured[number] / (measured[number] - added[number])) for number in measured))
 
 
 def _replicate_row(done: Judged, about: Row) -> EffectRow:
@@ -108,7 +100,7 @@ def _replicate_row(done: Judged, about: Row) -> EffectRow:
     return EffectRow(
         **_common(done, about, effect.difference.rounds),
         arm="replicate",
-        truth=0.0,
+        added=0.0,
         truth_ratio=1.0,
         long_run=0.0,
         control=control,
@@ -121,4 +113,4 @@ def _replicate_row(done: Judged, about: Row) -> EffectRow:
 
 
 def _common(done: Judged, about: Row, rounds: int) -> dict[str, object]:
-    return {**dict(about), "rounds": rounds, "discarded": done.result.rounds - rounds, "seconds": done.seconds[-1]}
+    return {**dict(about), "rounds": rounds, "discarded": done.result.rounds - rounds, "seconds": done.seconds}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from truth.design import EARLIER, SERVICES
-from truth.figures import COVERAGE, PLACES, Case, Proportion, Speed, cases
+from truth.design import SERVICES
+from truth.figures import COVERAGE, PLACES, Case, Proportion, cases
 from truth.rows import EffectRow
 
 COLOURS = {False: "#1f6fb2", True: "#d1662b"}
@@ -20,13 +19,11 @@ mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "truth", "font.size
 mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
 
 
-def draw(effects: Sequence[EffectRow], by_version: Sequence[Speed], folder: Path) -> None:
+def draw(effects: Sequence[EffectRow], folder: Path) -> None:
     by_truth = cases(effects)
     _save(_coverage(by_truth), folder / "coverage.svg")
     _save(_power(effects), folder / "power.svg")
     _save(_errors(by_truth), folder / "errors.svg")
-    if by_version:
-        _save(_seconds(by_version), folder / "seconds.svg")
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -36,7 +33,7 @@ def _save(figure: Figure, path: Path) -> None:
 def _coverage(by_truth: Sequence[Case]) -> Figure:
     figure = Figure(figsize=(7.5, 3.6))
     axes = figure.subplots()
-    axes.axvspan(*COVERAGE, color="#dddddd", zorder=0, label="goal")
+    axes.axvspan(COVERAGE.low, COVERAGE.high, color="#dddddd", zorder=0, label="goal")
     names = _labelled(axes, by_truth)
     for disturbed, colour in COLOURS.items():
         chosen = [case for case in by_truth if case.disturbed is disturbed]
@@ -68,7 +65,7 @@ def _errors(by_truth: Sequence[Case]) -> Figure:
 def _power(effects: Sequence[EffectRow]) -> Figure:
     """Draw, for each service, how often a cost that all queries pay is detected."""
     figure = Figure(figsize=(7.5, 2.8))
-    effects = [row for row in effects if row.trial_kind == "effect" and row.payers == "all" and not row.carry_over]
+    effects = [row for row in effects if row.payers == "all" and not row.carry_over]
     shares = sorted({row.added_share for row in effects})
     for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):
         chosen = cases(row for row in effects if row.service == service)
@@ -85,26 +82,6 @@ def _power(effects: Sequence[EffectRow]) -> Figure:
     figure.axes[0].set_ylabel('share of runs with the verdict "costs"')
     _legend(figure.axes[-1])
     return figure
-
-
-def _seconds(by_version: Sequence[Speed]) -> Figure:
-    """Draw the time to a verdict of each arm that has a verdict."""
-    figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(by_version)))
-    axes = figure.subplots()
-    axes.set_yticks(range(len(by_version)), [f"slices of {each.version}" for each in by_version])
-    axes.set_ylim(len(by_version) - 0.5, -0.5)
-    _marks(axes, [each.current for each in by_version], -0.15, COLOURS[False], "current analysis")
-    _marks(axes, [each.earlier for each in by_version], 0.15, COLOURS[True], f"analysis of {EARLIER}")
-    axes.set_xlim(left=0)
-    axes.set_xlabel("seconds to the verdict")
-    _legend(axes)
-    return figure
-
-
-def _marks(axes: Axes, times: Sequence[Sequence[float]], offset: float, colour: str, label: str) -> None:
-    """Draw rows of times as marks. Infinite times are left out."""
-    marks = [(time, place + offset) for place, row in enumerate(times) for time in row if math.isfinite(time)]
-    axes.plot([time for time, _ in marks], [height for _, height in marks], "|", color=colour, label=label)
 
 
 def _dots(axes: Axes, proportions: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:

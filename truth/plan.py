@@ -8,31 +8,29 @@ from pathlib import Path
 import jinja2
 
 from costof import format as fmt
-from truth.campaign import SOURCES
+from truth.campaign import FAILURES_IN_A_ROW, LAYOUT, SOURCES
 from truth.design import (
+    BASE_NS,
     BENCHMARKER,
     CELLS,
     COLD_REQUESTS,
-    EARLIER,
     FULL,
     IDENTICAL,
     MAIN,
     PAIR_SECONDS,
-    PARTS,
     PEERS,
     SERVICES,
-    STUDIES,
     Cost,
     Kind,
-    part,
     trials,
 )
+from truth.early_ends import PRECISION
 from truth.figures import (
     COVERAGE,
+    COVERAGE_AT_ANY_END,
+    FALSE,
     FOUND,
-    LEAST_FOUND,
-    MOST_FALSE,
-    MOST_OF_EARLIER,
+    NOTICED,
     TAIL_TOLERANCE,
     TOLERANCE,
     Proportion,
@@ -42,15 +40,7 @@ from truth.figures import (
 TEMPLATE = Path(__file__).with_name("plan.md.jinja")
 PAGE = "truth-plan.md"
 #: The mean seconds of a trial with its lab and analysis, measured in an earlier campaign on two cores.
-SECONDS: dict[Kind, float] = {
-    "effect": 11,
-    "verdict": 24,
-    "peer": 16,
-    "command": 12,
-    "tail": 7,
-    "quick": 100,
-    "pair": 8,
-}
+SECONDS: dict[Kind, float] = {"effect": 11, "peer": 16, "command": 12, "tail": 7, "pair": 8}
 
 
 def text() -> str:
@@ -65,26 +55,23 @@ def text() -> str:
         services=fmt.listed([*SERVICES]),
         main=fmt.listed([f"“{_truth(cost)}”" for cost in MAIN]),
         most=CELLS[MAIN[0]],
-        halves=_halves(CELLS[MAIN[0]]),
-        halves_of_both=_halves(2 * CELLS[MAIN[0]]),
-        parts=PARTS,
-        first_part=sum(part(trial) == 0 for trial in every),
         seconds=FULL.budget_seconds,
         hours=f"{sum(SECONDS[trial.kind] for trial in every) / 3600:.0f}",
         cold=COLD_REQUESTS,
-        studies=len(STUDIES),
         peers=fmt.listed([*PEERS]),
         benchmarker=BENCHMARKER,
         identical=IDENTICAL,
         pair_seconds=PAIR_SECONDS,
-        earlier=EARLIER,
+        base=f"{BASE_NS / 1e3:.0f} µs",
         sources=fmt.listed([f"`{each}`" for each in SOURCES]),
-        least=f"{COVERAGE[0]:.0%}",
-        most_coverage=f"{COVERAGE[1]:.0%}",
-        most_false=f"{MOST_FALSE:.0%}",
-        least_found=f"{LEAST_FOUND:.0%}",
+        layout=fmt.listed([f"`{each}`" for each in LAYOUT]),
+        failures=FAILURES_IN_A_ROW,
+        precision=f"{PRECISION:.0%}",
+        coverage=COVERAGE,
+        at_any_end=COVERAGE_AT_ANY_END,
+        false=FALSE,
+        noticed=NOTICED,
         found=f"{FOUND:.0%}",
-        share_of_earlier=f"{MOST_OF_EARLIER:.0%}",
         tail_tolerance=f"{TAIL_TOLERANCE:.0%}",
         margin=f"{TOLERANCE:.0%}",
     )
@@ -93,14 +80,14 @@ def text() -> str:
 
 def _cell(cost: Cost) -> str:
     runs = CELLS[cost]
-    return f"| {_truth(cost)} | {runs} | {runs} | {2 * runs} | {_halves(2 * runs)} |"
+    return f"| {_truth(cost)} | {runs} | {_interval(runs)} |"
 
 
 def _truth(cost: Cost) -> str:
     return in_words(cost.payers, cost.share, cost.carry_over)
 
 
-def _halves(runs: int) -> str:
+def _interval(runs: int) -> str:
     """Return the 95 % interval for a share of 95 % in this many runs, such as '92.6% to 96.8%'."""
     low, high = Proportion(round(0.95 * runs), runs).interval
     return f"{low:.1%} to {high:.1%}"

@@ -1,4 +1,4 @@
-"""The results of a campaign: rows of five tables. They are appended to one file, and written as Parquet at the end."""
+"""The results of a campaign: rows of four tables. They are appended to one file, and written as Parquet at the end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter
 from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
+from truth.early_ends import EarlyEnd
 
 ROWS = "rows.jsonl"
 #: The id of the current boot of this machine. After a reboot, the times of requests may differ.
@@ -21,8 +22,8 @@ BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 class Row(Model):
     """The columns that every table has for a trial.
 
-    `load` is the machine's load average when the trial began. `added_share` is the intended cost as a share of the time
-    of a request. `commit` is the last commit that changed the code that measures or analyses.
+    `waited` has the seconds for which the trial waited until the machine was idle. `added_share` is the intended cost
+    as a share of the time of a request. `commit` is the last commit that changed the code that measures or analyses.
     """
 
     trial: str
@@ -35,7 +36,7 @@ class Row(Model):
     seed: int
     started: str
     commit: str
-    load: Finite
+    waited: Finite
     cores: int
     machine: str = Field(default="", description="The machine's CPU; '' if not recorded.")
     kernel: str = ""
@@ -53,14 +54,14 @@ class Row(Model):
 class EffectRow(Row):
     """The effect of one arm in a run of `costof`, in ms.
 
-    The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `truth` is
+    The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `added` is
     the mean delay that the relay added in the run's rounds. `long_run` is the mean delay in an endless run.
     `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
     arm: str
-    truth: Finite
+    added: Finite
     truth_ratio: Finite
     long_run: Finite
     control: Finite
@@ -82,16 +83,20 @@ class EffectRow(Row):
     rounds: int
     discarded: int
     seconds: Finite
-    seconds_to_verdict: Finite | None = Field(
-        default=None,
-        description="Seconds until the current analysis reaches its verdict; only in trials that measure this time.",
-    )
-    seconds_earlier: Finite | None = Field(
-        default=None, description="Seconds until the analysis of commit 44d93af reaches its verdict."
-    )
+    when_convincing: EarlyEnd | None = Field(default=None, description="The run as if ended as soon as it convinces.")
+    when_precise: EarlyEnd | None = Field(default=None, description="The run as if ended as soon as it is precise.")
     judged_anew: str = Field(
         default="", description="The commit whose analysis replaced the first one; '' if none has."
     )
+
+    @property
+    def truth(self) -> float:
+        """Return the true cost in ms.
+
+        A run sees only a few periods of a cost that comes and goes, and by chance more or less of them. The cost that a
+        user wants to know is the mean of an endless run.
+        """
+        return self.long_run if self.payers == "spells" and not self.is_replicate else self.added
 
     @property
     def holds(self) -> bool:
@@ -126,45 +131,34 @@ class TailRow(Row):
     captured: Finite
 
 
-class QuickRow(Row):
-    """An effect in a run of a quick profile, on a metric that answers the study's question. Its truth is unknown."""
-
-    table: Literal["quick"] = "quick"
-    metric: str
-    arm: str
-    ratio: Finite
-    ratio_low: Finite
-    ratio_high: Finite
-    verdict: str
-    rounds: int
-    seconds: Finite = Field(description="Duration of the whole command.")
-
-
 class PairRow(Row):
-    """The comparison of two commands by `costof` and by another tool, as ratios of times.
+    """The comparison of two commands by `costof` and by another tool. Times are in ms.
 
-    The commands are the same, or differ by a known cost. The true ratio is the ratio of mean times over the whole
-    comparison, because a comparison has too few runs for a mean of each round.
+    The commands are the same, or differ by a known cost. The true cost is its mean over the whole comparison, because a
+    comparison has too few runs for a mean of each round.
     """
 
     table: Literal["pairs"] = "pairs"
-    ratio: Finite
-    ratio_low: Finite
-    ratio_high: Finite
+    truth: Finite = Field(default=0.0, description="The mean cost in the runs of `costof`.")
+    control: Finite
+    estimate: Finite
+    low: Finite
+    high: Finite
     verdict: str
+    peer_truth: Finite = Field(default=0.0, description="The mean cost in the runs of the other tool.")
+    peer_control: Finite
+    peer_estimate: Finite
     peer_ratio: Finite = Field(description="The other tool's ratio: mean of the second command over that of the first.")
-    peer_error: Finite = Field(description="The uncertainty that the other tool prints after ±.")
-    truth_ratio: Finite = Field(default=1.0, description="The true ratio in the runs of `costof`.")
-    peer_truth_ratio: Finite = Field(default=1.0, description="The true ratio in the runs of the other tool.")
+    peer_error: Finite = Field(description="The uncertainty of `peer_ratio` that the other tool prints after ±.")
     seconds: Finite
 
     @property
     def holds(self) -> bool:
-        return self.ratio_low <= self.truth_ratio <= self.ratio_high
+        return self.low <= self.truth <= self.high
 
 
-AnyRow = EffectRow | PeerRow | TailRow | QuickRow | PairRow
-TABLES = ("effects", "peers", "tails", "quick", "pairs")
+AnyRow = EffectRow | PeerRow | TailRow | PairRow
+TABLES = ("effects", "peers", "tails", "pairs")
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="table")])
 
 
@@ -180,11 +174,12 @@ class Rows:
         if published and not self._file.exists():
             write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
-        # Drop an incomplete last line. Its trial will be run again.
-        complete = [line for line in lines if line.endswith("\n")]
-        if len(complete) < len(lines):
-            self._file.write_text("".join(complete))
-        self._rows = [_ROW.validate_json(line) for line in complete]
+        self._rows = [_ROW.validate_json(line) for line in lines if line.endswith("\n")]
+        if self._rows and not lines[-1].endswith("\n"):
+            # The last line is incomplete. If it may belong to the trial before it, this trial is incomplete too.
+            beginning = f'{{"trial":"{self._rows[-1].trial}"'
+            torn = lines[-1].startswith(beginning) or beginning.startswith(lines[-1])
+            self._keep([row for row in self._rows if not (torn and row.trial == self._rows[-1].trial)])
 
     def add(self, rows: Sequence[AnyRow]) -> None:
         with self._file.open("a") as file:
@@ -192,9 +187,12 @@ class Rows:
         self._rows += rows
 
     def replace(self, rows: Sequence[EffectRow]) -> None:
-        """Replace all existing rows of the trials that these rows belong to."""
+        """Add these rows in place of all rows of the same trials."""
         trials = {row.trial for row in rows}
-        self._rows = [row for row in self._rows if row.trial not in trials] + list(rows)
+        self._keep([*(row for row in self._rows if row.trial not in trials), *rows])
+
+    def _keep(self, rows: Sequence[AnyRow]) -> None:
+        self._rows = list(rows)
         write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._rows))
 
     def has(self, trial: Trial) -> bool:
@@ -204,13 +202,6 @@ class Rows:
     def effects(self) -> list[EffectRow]:
         return [row for row in self._rows if isinstance(row, EffectRow)]
 
-    def by_trial(self) -> dict[str, list[EffectRow]]:
-        """Return the effects by trial. A trial's protected arms come first, then the control's identical copy."""
-        by_trial: dict[str, list[EffectRow]] = {}
-        for row in self.effects:
-            by_trial.setdefault(row.trial, []).append(row)
-        return by_trial
-
     @property
     def peers(self) -> list[PeerRow]:
         return [row for row in self._rows if isinstance(row, PeerRow)]
@@ -218,10 +209,6 @@ class Rows:
     @property
     def tails(self) -> list[TailRow]:
         return [row for row in self._rows if isinstance(row, TailRow)]
-
-    @property
-    def quick(self) -> list[QuickRow]:
-        return [row for row in self._rows if isinstance(row, QuickRow)]
 
     @property
     def pairs(self) -> list[PairRow]:
@@ -242,9 +229,7 @@ class Rows:
         return bool(self._controls(service, disturbed))
 
     def _controls(self, service: str, disturbed: bool) -> list[float]:
-        matching = (
-            row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT and not row.carry_over
-        )
+        matching = (row for row in self.effects if row.boot == BOOT and not row.carry_over)
         return [row.control for row in matching if (row.service, row.disturbed) == (service, disturbed)]
 
     def write_parquet(self, folder: Path) -> None:
@@ -253,7 +238,7 @@ class Rows:
         from pyarrow import parquet
 
         folder.mkdir(parents=True, exist_ok=True)
-        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails, self.quick, self.pairs)
+        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails, self.pairs)
         for name, rows in zip(TABLES, tables, strict=True):
             if rows:
                 table = pyarrow.Table.from_pylist([row.model_dump() for row in rows])

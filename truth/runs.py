@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from costof.errors import CostofError, ErrorText
@@ -37,26 +36,10 @@ def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | No
     """Return the plan of a trial, with a time budget or with a fixed number of rounds."""
     study = load_study(STUDY)
     budget = f"{budget_seconds}s" if budget_seconds else None
-    exact_rounds = str(rounds) if rounds else None
-    plan = resolve(study, replace(_options(trial, study), budget=budget, rounds=exact_rounds))
+    plan = resolve(study, Options(seed=trial.seed, budget=budget, rounds=str(rounds) if rounds else None))
     if trial.service != "http":
         return plan
     return plan.model_copy(update={"study": _with_requests(study), "records": 0})
-
-
-def plan_as_earlier(trial: Trial) -> Plan:
-    """Return the plan of a trial as commit `EARLIER` would run it, with that commit's slice sizes.
-
-    In that commit, the length of slices (measured windows) is fixed, and a run always spends its whole budget.
-    """
-    study = load_study(STUDY)
-    plan = resolve(study, replace(_options(trial, study), profile="earlier"))
-    return plan.model_copy(update={"precision": None, "ends_when_resolved": False})
-
-
-def _options(trial: Trial, study: Study) -> Options:
-    levels = ",".join(list(study.factors["cost"].levels)[: trial.arms + 1])
-    return Options(settings=[f"cost={levels}"], seed=trial.seed)
 
 
 def _with_requests(study: Study) -> Study:

@@ -11,7 +11,7 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.redis.connection import RUNS
-from costof.programs.redis.lab import PORT, TLS_PORT, USER
+from costof.programs.redis.lab import PORT, TLS_PORT, USER, redis_version
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof
@@ -39,6 +39,13 @@ def refusal(server: RunningServer) -> CostofError:
         pass
     assert server.password.get_secret_value() not in str(refused.value)
     return refused.value
+
+
+def test_report_names_the_program_and_its_own_version(server: RunningServer) -> None:
+    """With COSTOF_REDIS_SERVER=/usr/bin/valkey-server the program is Valkey, whose `redis_version` is not its own."""
+    access = Access(server.url(), server.ca_file, allow_plain=True)
+    with open_service(small(), access, "a-run") as service:
+        assert service.describe().versions == {"server": redis_version(server.binary)}
 
 
 @pytest.mark.parametrize("command", ["hsetnx", "time"])

@@ -22,6 +22,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.alone]
 
 MORE_MS = 2.0
 ATTEMPTS = 3
+#: A cost at another time of a flush may differ from its prediction by this share. A flush too few or too many would
+#: change it by at least a third.
+MODEL_ERROR = 0.1
 #: A library for LD_PRELOAD that delays each flush by DELAY_NS.
 SHIM = """
 #define _GNU_SOURCE
@@ -98,6 +101,8 @@ def test_cost_of_durable_commits_on_a_slower_disk_is_predicted(study: str, shim:
     # the half-widths of their intervals.
     halves = [(each.high - each.low) / 2 for each in (predicted, effect.difference, slow_model.flush_ms)]
     halves[2] *= extra.operation.flushes
-    # 95 % of correct predictions differ by less than the combined half-width, and practically all by less than twice
-    # that.
-    assert abs(off) <= 2 * sum(half**2 for half in halves) ** 0.5, (predicted, effect.difference, halves)
+    # 95 % of predictions by a true model differ by less than the combined half-width, and practically all by less than
+    # twice that. The model is not quite true: a server that waits longer does other work meanwhile, such as one more
+    # flush in the background.
+    allowed = 2 * sum(half**2 for half in halves) ** 0.5 + MODEL_ERROR * predicted.value
+    assert abs(off) <= allowed, (predicted, effect.difference, halves)

@@ -31,6 +31,8 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
+#: The name with which Valkey's server begins its version, where Redis's server says 'Redis'.
+VALKEY = "Valkey"
 #: The URL option that names the server's plain port, for arms (measured variants) without TLS. Redis has separate ports
 #: for plain and TLS.
 PLAIN_OPTION = "plain_port"

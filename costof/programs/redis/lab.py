@@ -20,7 +20,7 @@ from costof.lab.certificates import write_private
 from costof.lab.lab import Process
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.programs.parts import configuration_of, merged, needed_parts
-from costof.programs.redis.connection import RedisSettings
+from costof.programs.redis.connection import VALKEY, RedisSettings
 from costof.programs.redis.durability import Durability
 from costof.programs.redis.parts import RedisPart
 from costof.programs.redis.replica import Replica
@@ -48,8 +48,10 @@ def find_redis() -> Path:
 
 
 def redis_version(binary: Path) -> str:
-    words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
-    return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
+    """Return the version, such as '7.0.15', or 'Valkey 8.0.1' if the program is Valkey's. Raises `PROGRAM_MISSING`."""
+    name, *words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
+    version = next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
+    return f"{VALKEY} {version}" if name == VALKEY else version
 
 
 NAME = "redis"

@@ -7,7 +7,7 @@ key by its name. No key has an expiry, which would affect the measurement. No se
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import redis
@@ -19,6 +19,7 @@ from costof.programs.access import Access
 from costof.programs.reach import VERSION, read_certificate
 from costof.programs.redis.connection import (
     RUNS,
+    VALKEY,
     MarkedStrings,
     RedisSession,
     RedisSettings,
@@ -59,8 +60,9 @@ class StringsTarget(TargetServer):
     def identity(self) -> dict[str, str]:
         """Return the server's version and certificate. Redis's run ID is not used: it changes with each restart."""
         facts = {}
-        with contextlib.suppress(redis.RedisError, KeyError):
-            facts[VERSION] = str(self.session.try_to("INFO", "server")["redis_version"])
+        with contextlib.suppress(redis.RedisError):
+            if version := _version(self.session.try_to("INFO", "server")):
+                facts[VERSION] = version
         return facts | (read_certificate(self.url.host, self.url.port) if self.tls else {})
 
     def claim(self) -> None:
@@ -113,7 +115,7 @@ class StringsTarget(TargetServer):
         return Counters()
 
     def describe(self) -> Description:
-        version = str(self._info("server").get("redis_version", "unknown"))
+        version = _version(self._info("server")) or "unknown"
         facts = {"keys": f"{self._strings.prefix}*"}
         return Description(versions={"server": version}, topology="a single server", facts=facts)
 
@@ -181,3 +183,12 @@ class StringsTarget(TargetServer):
 
     def _refused(self, reason: str) -> CostofError:
         return CostofError(ErrorText.TARGET_FAILED, target=self.shown, detail=f"{reason}; nothing was written")
+
+
+def _version(info: Mapping[str, Any]) -> str | None:
+    """Return the server's own version, such as '7.0.15' or 'Valkey 8.0.1'; None if INFO does not have it.
+
+    Valkey's `redis_version` is the version of Redis with which it is compatible.
+    """
+    valkey = info.get("valkey_version")
+    return f"{VALKEY} {valkey}" if valkey else info.get("redis_version")

@@ -1,4 +1,4 @@
-"""Runs of the command `costof` as users start it: quick profiles, and comparisons of commands.
+"""Comparisons of commands by `costof versus`, as users start it, and by another tool.
 
 A comparison has one of two forms. It compares a command with itself, or two commands that send the same request through
 a relay. The relay delays the requests of one command.
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -22,7 +21,7 @@ from costof.report.result import Result
 from costof.results.models import Effect
 from truth.design import BENCHMARKER, PAIR_SECONDS, Trial
 from truth.lab import TruthLab
-from truth.rows import PairRow, QuickRow, Row
+from truth.rows import PairRow, Row
 from truth.runs import SERVERS, plan_trial
 
 ROOT = Path(__file__).parents[1]
@@ -31,30 +30,6 @@ COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
 #: How often the command that sends a request is run before the comparison, to find out its duration.
 RUNS_BEFORE = 30
 MS_PER_SECOND = 1000.0
-
-
-def quick(trial: Trial, about: Row) -> list[QuickRow]:
-    """Run a study's quick profile and return its headline effects. Raises `INSTRUMENT_FAILED` if the command fails."""
-    began = time.monotonic()
-    result = _run_costof(["run", trial.service, "--profile", "quick"], trial)
-    seconds = time.monotonic() - began
-    headline = {metric.name for metric in result.metrics if metric.headline}
-    protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
-    return [
-        QuickRow(
-            **dict(about),
-            metric=effect.metric,
-            arm=effect.arm,
-            ratio=effect.ratio.value,
-            ratio_low=effect.ratio.low,
-            ratio_high=effect.ratio.high,
-            verdict=effect.verdict.value,
-            rounds=effect.rounds,
-            seconds=seconds,
-        )
-        for effect in result.effects
-        if effect.metric in headline and effect.arm in protected and effect.ratio is not None
-    ]
 
 
 def pair(trial: Trial, about: Row) -> PairRow:
@@ -75,9 +50,7 @@ def command(trial: Trial, about: Row) -> PairRow:
         added, paid = lab.added_ms(arm), lab.paid(arm)
         peer = _run_benchmarker(effect, *commands)
         peer_added = lab.added_ms(arm, paid)
-    truths = {"truth_ratio": 1 + added / effect.control_value}
-    truths["peer_truth_ratio"] = 1 + peer_added / (peer[0]["mean"] * MS_PER_SECOND)
-    return _row(about, effect, peer).model_copy(update=truths)
+    return _row(about, effect, peer).model_copy(update={"truth": added, "peer_truth": peer_added})
 
 
 def _request(address: str) -> str:
@@ -95,15 +68,17 @@ def _milliseconds(line: str) -> float:
 
 
 def _row(about: Row, effect: Effect, peer: tuple[dict[str, float], dict[str, float]]) -> PairRow:
-    assert effect.ratio is not None, "every command takes its time"
     first, second = peer
     ratio = second["mean"] / first["mean"]
     return PairRow(
         **dict(about),
-        ratio=effect.ratio.value,
-        ratio_low=effect.ratio.low,
-        ratio_high=effect.ratio.high,
+        control=effect.control_value,
+        estimate=effect.difference.value,
+        low=effect.difference.low,
+        high=effect.difference.high,
         verdict=effect.verdict.value,
+        peer_control=first["mean"] * MS_PER_SECOND,
+        peer_estimate=(second["mean"] - first["mean"]) * MS_PER_SECOND,
         peer_ratio=ratio,
         # Compute this error as hyperfine computes the ± in "1.02 ± 0.03 times faster".
         peer_error=ratio * math.hypot(first["stddev"] / first["mean"], second["stddev"] / second["mean"]),
@@ -113,18 +88,15 @@ def _row(about: Row, effect: Effect, peer: tuple[dict[str, float], dict[str, flo
 
 def _compare(trial: Trial, first: str, second: str) -> Effect:
     """Return the effect of the second command against the first, in the metric that answers the question."""
-    result = _run_costof(["versus", "--budget", f"{PAIR_SECONDS}s", first, second], trial)
-    headline = next(metric.name for metric in result.metrics if metric.headline)
-    return next(each for each in result.effects if each.metric == headline)
-
-
-def _run_costof(arguments: Sequence[str], trial: Trial) -> Result:
     with tempfile.TemporaryDirectory() as folder:
-        argv = [sys.executable, "-m", "costof", *arguments, "--seed", str(trial.seed), "--out", f"{folder}/run"]
+        argv = [sys.executable, "-m", "costof", "versus", "--budget", f"{PAIR_SECONDS}s", "--seed", str(trial.seed)]
+        argv += ["--out", f"{folder}/run", first, second]
         completed = subprocess.run(argv, capture_output=True, text=True, check=False)
         if completed.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL):
             raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=completed.stderr[-300:])
-        return Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
+        result = Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
+    headline = next(metric.name for metric in result.metrics if metric.headline)
+    return next(each for each in result.effects if each.metric == headline)
 
 
 def _run_benchmarker(effect: Effect, *commands: str) -> tuple[dict[str, float], dict[str, float]]:
