@@ -69,7 +69,7 @@ def text() -> str:
         precision=f"{PRECISION:.0%}",
         coverage=COVERAGE,
         at_any_end=COVERAGE_AT_ANY_END,
-        false=FALSE,
+        false_verdicts=FALSE,
         noticed=NOTICED,
         found=f"{FOUND:.0%}",
         tail_tolerance=f"{TAIL_TOLERANCE:.0%}",

@@ -107,6 +107,7 @@ class Lab:
         )
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self._ended: dict[str, int] = {}
+        self._registering = threading.Lock()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
         self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
@@ -152,10 +153,11 @@ class Lab:
         if "failed" in answer:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
         process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
-        self.processes[name] = process
-        # If the program ended at once, its exit may have been reported before the program was registered here.
-        if name in self._ended:
-            process.exit_status = self._ended.pop(name)
+        with self._registering:
+            self.processes[name] = process
+            # If the program ended at once, its exit may have been reported before the program was registered here.
+            if name in self._ended:
+                process.exit_status = self._ended.pop(name)
         return process
 
     def undo(self, argv: list[str]) -> None:
@@ -227,11 +229,12 @@ class Lab:
         for line in self._supervisor.stdout:
             message = json.loads(line)
             if "exited" in message:
-                process = self.processes.get(message["exited"]["name"])
-                if process is not None:
-                    process.exit_status = message["exited"]["status"]
-                else:
-                    self._ended[message["exited"]["name"]] = message["exited"]["status"]
+                with self._registering:
+                    process = self.processes.get(message["exited"]["name"])
+                    if process is not None:
+                        process.exit_status = message["exited"]["status"]
+                    else:
+                        self._ended[message["exited"]["name"]] = message["exited"]["status"]
             else:
                 self._answers.put(message)
 

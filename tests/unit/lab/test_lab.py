@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -22,7 +23,7 @@ from costof.lab import program
 from costof.lab.certificates import Authority, certificate_kind
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS
-from costof.lab.lab import Lab, descendants_of
+from costof.lab.lab import Lab, Process, descendants_of
 from costof.lab.links import NETWORKS, SERVED, link_addresses, queue_for, served_address
 from costof.lab.network import Network
 from costof.lab.round_trips import summary
@@ -48,6 +49,30 @@ def test_program_that_runs_to_its_end_does_not_count_as_a_crashed_process(runnin
     with pytest.raises(CostofError, match="short: no such luck"):
         running.run("short", ["sh", "-c", "echo no such luck; exit 3"])
     assert running.dead() == []
+
+
+class Interleaved(dict[str, Process]):
+    """A lab's processes. If it can, a process registers between the search for it and what follows from the search."""
+
+    def __init__(self) -> None:
+        self.searched, self.registered = threading.Event(), threading.Event()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name, default)
+        self.searched.set()
+        self.registered.wait(timeout=1)
+        return found
+
+    def __setitem__(self, name: str, process: Process) -> None:
+        self.searched.wait(timeout=1)
+        super().__setitem__(name, process)
+        self.registered.set()
+
+
+def test_end_of_a_program_is_noticed_if_it_comes_while_the_program_is_being_registered(running: Lab) -> None:
+    running.processes = Interleaved()
+    process = running.spawn("short", "short", ["true"])
+    eventually("the end", lambda: process.exit_status == 0)
 
 
 def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(running: Lab) -> None:
