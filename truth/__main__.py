@@ -7,7 +7,7 @@ import sys
 import click
 
 from truth import page, plan
-from truth.campaign import ROOT, check_campaign, judge_again, run_campaign
+from truth.campaign import ROOT, check_commit, check_machine, judge_again, run_campaign
 from truth.design import FULL, QUICK
 from truth.ledgers import Ledgers
 from truth.rows import Rows
@@ -32,18 +32,19 @@ def main(quick: bool, again: bool, plan_only: bool, page_only: bool) -> None:
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
     rows, ledgers, failed = Rows(folder, None if quick else DOCS / page.FOLDER), Ledgers(folder), 0
+    if not (quick or again or page_only):
+        check_commit(rows)
+        check_machine()
     try:
         if again:
             failed = judge_again(rows, ledgers)
         elif not page_only:
-            if not quick:
-                check_campaign(rows)
             failed = run_campaign(sizes, rows, ledgers)
     except KeyboardInterrupt:
         click.echo("interrupted; run the command again to continue")
-    not_analysed = len({*ledgers.trials()} - {row.trial for row in rows.effects})
-    if not page.write(rows, folder if quick else DOCS, sizes, not_analysed):
-        click.echo("the page was not written: some true costs have no runs yet")
+    finally:
+        if not page.write(rows, folder if quick else DOCS, sizes):
+            click.echo("the page was not written: some true costs have no runs yet")
     if failed:
         sys.exit(f"{failed} trials failed; run the command again to retry them")
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import tempfile
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count, product
 from pathlib import Path
 
@@ -22,11 +23,11 @@ from costof.programs.relay import NS_PER_MS, RelayCost
 from costof.results.ledger import now
 from costof.run.machine import cpu_model, read_machine
 from truth import commands, peers, tails
-from truth.design import DISTURBED, NOTHING, SELDOM, SERVICES, Sizes, Trial, trials
+from truth.design import BENCHMARKER, DISTURBED, NOTHING, PEERS, SERVICES, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers, Measured
 from truth.neighbour import neighbour
-from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
+from truth.rows import BOOT, AnyRow, EffectRow, FailureRow, Row, Rows
 from truth.runs import measure, plan_trial
 
 ROOT = Path(__file__).parents[1]
@@ -41,13 +42,9 @@ FAILURES_IN_A_ROW = 5
 IDLE_SHARE, IDLE_SECONDS, LONGEST_WAIT_SECONDS = 0.15, 0.2, 600.0
 
 
-def check_campaign(rows: Rows) -> None:
-    """Check that trials would be of one commit, and that the relay can have real-time priority.
-
-    Raises `ClickException` if the sources have uncommitted changes, or are not those of the measured trials, or if the
-    priority is not permitted. Without it the relay may wait for a core, and delay a request longer than it counts.
-    """
-    commit = _commit()
+def check_commit(rows: Rows) -> None:
+    """Raise `ClickException` if the sources have uncommitted changes, or are not the sources of the measured trials."""
+    commit = read_commit()
     if commit.endswith("+"):
         raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")
     if others := [each for each in rows.commits if each != commit]:
@@ -55,6 +52,15 @@ def check_campaign(rows: Rows) -> None:
             f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To "
             "continue, check out that commit; to start a new campaign, remove runs/truth and docs/truth/*.parquet"
         )
+
+
+def check_machine() -> None:
+    """Raise `ClickException` if another tool is missing, or if real-time priority is not permitted.
+
+    Without this priority the relay may wait for a core, and delay a request longer than it counts.
+    """
+    if missing := [tool for tool in (*PEERS, BENCHMARKER) if shutil.which(tool) is None]:
+        raise click.ClickException(f"{', '.join(missing)} not found; run scripts/system-packages tests bench")
     if subprocess.run(["chrt", "--fifo", "1", "true"], check=False, capture_output=True).returncode:
         raise click.ClickException("the relay needs real-time priority (SCHED_FIFO): run the campaign as root")
 
@@ -62,25 +68,28 @@ def check_campaign(rows: Rows) -> None:
 def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     """Run all missing trials. Return the number of failed trials. Ctrl-C loses only the current trial.
 
-    If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
-    of the campaign retries the failed trials. Raises `ClickException` if many trials in a row fail, or if the sources
-    change meanwhile.
+    If a trial fails, its error is recorded and the next trial begins, because a campaign runs unattended. The next
+    start of the campaign retries the failed trials. Raises `ClickException` if many trials in a row fail, or if the
+    sources change meanwhile.
     """
-    every, first, commit = trials(sizes), _service_time_trials(rows), _commit()
-    remaining = first + [trial for trial in every if not rows.has(trial) and trial not in first]
-    print(f"{len(remaining)} of {len(every)} trials remain", flush=True)
+    every, commit = trials(sizes), read_commit()
+    missing = [trial for trial in every if not rows.has(trial)]
+    first = _service_time_trials(rows) if missing else []
+    remaining = first + [trial for trial in missing if trial not in first]
+    print(f"{len(missing)} of {len(every)} trials remain", flush=True)
     started, failed, in_a_row = time.monotonic(), 0, 0
     for number, trial in enumerate(remaining, 1):
-        if _commit() != commit:
-            raise click.ClickException(f"the sources have changed during the campaign; they were at {commit}")
+        about = describe(trial, commit, wait_until_idle())
         try:
-            rows.add(_run_trial(trial, sizes, rows, ledgers))
-            in_a_row = 0
-        except Exception:
+            new, in_a_row = _run_trial(trial, about, sizes, rows, ledgers), 0
+        except Exception as error:
             traceback.print_exc()
-            failed, in_a_row = failed + 1, in_a_row + 1
-            if in_a_row == FAILURES_IN_A_ROW:
-                raise click.ClickException(f"{in_a_row} trials in a row have failed; see above") from None
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            new, failed, in_a_row = [FailureRow(**dict(about), reason=reason)], failed + 1, in_a_row + 1
+        _check_unchanged(commit)
+        rows.add(new)
+        if in_a_row == FAILURES_IN_A_ROW:
+            raise click.ClickException(f"{in_a_row} trials in a row have failed; see above")
         hours = (time.monotonic() - started) / number * (len(remaining) - number) / 3600
         print(f"{number}/{len(remaining)} {trial.name}; {hours:.1f} h left", flush=True)
     return failed
@@ -90,7 +99,7 @@ def _service_time_trials(rows: Rows) -> list[Trial]:
     """Return a trial without added cost for each service whose service time on this machine is not known yet.
 
     The service time is the time of a request. Other trials need it, since their costs are shares of it. A campaign that
-    was begun on another machine may therefore run more trials than planned.
+    was begun on another machine may therefore run more trials than planned, but only if others remain.
     """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))
@@ -109,23 +118,28 @@ def judge_again(rows: Rows, ledgers: Ledgers) -> int:
         print(trial, flush=True)
         try:
             analysed = _judged_from_archive(trial, ledgers)
-            rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in analysed])
+            rows.replace([row.model_copy(update={"judged_anew": read_commit()}) for row in analysed])
         except Exception:
             traceback.print_exc()
             failed += 1
     return failed
 
 
-def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
+def _check_unchanged(commit: str) -> None:
+    if read_commit() != commit:
+        raise click.ClickException(f"the sources have changed during the campaign; they were at {commit}")
+
+
+def _run_trial(trial: Trial, about: Row, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
     # A run that was measured counts, even if its analysis failed or its rows were lost.
     if ledgers.has(trial.name):
         return _judged_from_archive(trial.name, ledgers)
-    about, budget = describe(trial, wait_until_idle()), sizes.budget_seconds
-    cost = trial.cost.at(rows.service_ms(trial.service, trial.disturbed) if trial.cost.share else 0.0)
-    with neighbour(trial.seed) if trial.disturbed else nullcontext():
+    budget = sizes.budget_seconds
+    cost = trial.cost.at(0.0 if trial.cost == NOTHING else rows.service_ms(trial.service, trial.disturbed))
+    if trial.kind == "effect":
+        return _effects(trial, cost, about, budget, ledgers)
+    with _place(trial):
         match trial.kind:
-            case "effect":
-                return _effects(trial, cost, about, budget, ledgers)
             case "peer":
                 return [peers.measure(trial, budget, cost, about)]
             case "tail":
@@ -137,12 +151,18 @@ def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequ
 
 
 def _effects(trial: Trial, cost: RelayCost, about: Row, budget: int, ledgers: Ledgers) -> list[EffectRow]:
-    share_paying = SELDOM if trial.cost.intermittent else 1.0
-    measured = Measured(about=about, long_run_ms=cost.added_ns * share_paying / NS_PER_MS)
+    measured = Measured(about=about, long_run_ms=cost.added_ns * trial.cost.paying / NS_PER_MS)
     with tempfile.TemporaryDirectory() as folder:
-        ledger = measure(plan_trial(trial, budget), trial.service, cost, Path(folder) / "run")
+        with _place(trial):
+            ledger = measure(plan_trial(trial, budget), trial.service, cost, Path(folder) / "run")
+        _check_unchanged(about.commit)
         ledgers.keep(measured, ledger)
         return rows_of(Judged(ledger), measured.about, measured.long_run_ms)
+
+
+def _place(trial: Trial) -> AbstractContextManager[None]:
+    """Return a context with the disturbing process, or without it."""
+    return neighbour(trial.seed) if trial.disturbed else nullcontext()
 
 
 def _judged_from_archive(trial: str, ledgers: Ledgers) -> list[EffectRow]:
@@ -166,7 +186,7 @@ def _busy_share() -> float:
     return (used.busy + used.steal) / (used.seconds * (os.cpu_count() or 1))
 
 
-def describe(trial: Trial, waited: float = 0.0) -> Row:
+def describe(trial: Trial, commit: str, waited: float = 0.0) -> Row:
     """Return the columns that every table has, for a trial that begins now."""
     return Row(
         trial=trial.name,
@@ -178,7 +198,7 @@ def describe(trial: Trial, waited: float = 0.0) -> Row:
         tool=trial.tool,
         seed=trial.seed,
         started=now(),
-        commit=_commit(),
+        commit=commit,
         waited=waited,
         cores=os.cpu_count() or 1,
         machine=cpu_model(),
@@ -187,7 +207,7 @@ def describe(trial: Trial, waited: float = 0.0) -> Row:
     )
 
 
-def _commit() -> str:
+def read_commit() -> str:
     """Return the last commit of the sources, with a '+' if there are uncommitted changes to them."""
     paths = [*SOURCES, *(f":(exclude){each}" for each in LAYOUT)]
     commit = _git("log", "-1", "--format=%H", "--", *paths)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, ErrorText
+from costof.errors import EXIT_ANSWERED, CostofError, ErrorText
 from costof.programs.relay import FREE
 from costof.report.result import Result
 from costof.results.models import Effect
@@ -92,7 +92,7 @@ def _compare(trial: Trial, first: str, second: str) -> Effect:
         argv = [sys.executable, "-m", "costof", "versus", "--budget", f"{PAIR_SECONDS}s", "--seed", str(trial.seed)]
         argv += ["--out", f"{folder}/run", first, second]
         completed = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if completed.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL):
+        if completed.returncode != EXIT_ANSWERED:
             raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=completed.stderr[-300:])
         result = Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
     headline = next(metric.name for metric in result.metrics if metric.headline)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell,
 #: An intermittent cost delays this share of the requests, or all requests during this share of the time.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
+#: The length of slices that end by time (`truth.toml`).
+SLICE_NS = 40_000_000
 #: The number of requests that take twice as long after a change of arm, in trials with carry-over (see `Cost`).
 COLD_REQUESTS = 50
 #: Every request waits this long in the relay, also those of the control. During a wait the client falls asleep, and its
@@ -47,8 +50,26 @@ class Cost:
         return f"{self.share:g} {self.payers}{' carry-over' if self.carry_over else ''}"
 
     @property
-    def intermittent(self) -> bool:
-        return self.payers != "all"
+    def key(self) -> tuple[str, float, bool]:
+        """The columns of a row by which runs with this cost are found."""
+        return self.payers, self.share, self.carry_over
+
+    @property
+    def paying(self) -> float:
+        """Return the share of `RelayCost.added_ns` by which the cost lengthens the mean request of a slice.
+
+        A cost in spells doubles the time of requests. A slice, whose length is fixed, therefore has half as many
+        requests during a spell, and if only the share u of its time is in a spell, the mean of its requests is longer
+        by u / (2 - u). The share returned is the mean over slices that begin at any time.
+        """
+        if self.payers == "all":
+            return 1.0
+        if self.payers == "some":
+            return SELDOM
+        # Slices within a spell (u = 1), and slices across one of its two ends (the mean over u from 0 to 1).
+        within = SELDOM * SPELL_EVERY_NS - SLICE_NS
+        across = 2 * SLICE_NS * (2 * math.log(2) - 1)
+        return (within + across) / SPELL_EVERY_NS
 
     def at(self, service_ms: float) -> RelayCost:
         """Return the relay's delay for requests that take `service_ms` if their arm has no cost."""
@@ -131,7 +152,7 @@ class Sizes:
         return 1 if self.quick else CELLS[cost] // len(SERVICES) // len(DISTURBED)
 
 
-FULL = Sizes(quick=False, budget_seconds=10, peers=5, commands=5, tails=10, pairs=100)
+FULL = Sizes(quick=False, budget_seconds=10, peers=5, commands=5, tails=10, pairs=200)
 QUICK = Sizes(quick=True, budget_seconds=4, peers=1, commands=1, tails=2, pairs=5)
 
 
@@ -146,9 +167,11 @@ def _every(sizes: Sizes) -> Iterator[Trial]:
     for service, cost, disturbed in product(SERVICES, CELLS, DISTURBED):
         for number in range(sizes.effects(cost)):
             yield Trial("effect", service, cost, disturbed, number)
-    for tool, cost, disturbed, number in product(PEERS, CELLS, DISTURBED, range(sizes.peers)):
+    # The other tools do not change between arms, so for them carry-over is no cost of its own.
+    lasting = [cost for cost in CELLS if not cost.carry_over]
+    for tool, cost, disturbed, number in product(PEERS, lasting, DISTURBED, range(sizes.peers)):
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
-    for cost, disturbed, number in product(CELLS, DISTURBED, range(sizes.commands)):
+    for cost, disturbed, number in product(lasting, DISTURBED, range(sizes.commands)):
         yield Trial("command", "http", cost, disturbed, number, tool=BENCHMARKER)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):
         yield Trial("tail", "mariadb", cost, False, number)

@@ -1,68 +1,86 @@
-"""What a run would have reported if it had ended at a moment that nobody had planned.
+"""What a run would have reported if somebody had ended it for its figures, at a moment that was not planned.
 
-Each run is replayed from its differences, one for each round: an end is chosen by looking at the figures so far.
+A run is replayed round by round, with the analysis and the rules of `costof` itself, until such an end or its own.
+Rounds that the whole run discarded as disturbed are left out, although an early end might not have known them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 from costof.model import Finite, Model
+from costof.results.changes import every_change
+from costof.results.metrics import Samples
+from costof.results.run import Run
+from costof.run.schedule import enough, precision
 from costof.statistics.any_end import widening
-from costof.statistics.intervals import FEWEST_ROUNDS, Mean, mean_over_rounds
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL
+from costof.study.arms import PlannedArm
 
-#: An early end by precision comes when the interval's half-width is this share of the control's time.
+QUERY, ADDED = "wire.query", "server.added"
+#: The precision with which runs are replayed as if `--precision` ended them: the half-width of their widest interval.
 PRECISION = 0.05
 
 
 class EarlyEnd(Model):
     """The effect after an early end, in ms.
 
-    `low` and `high` are the interval of a planned end. Multiplied by `wider`, it is the one that an interrupted run
-    reports (`statistics/any_end.py`). `truth` is the mean delay that the relay added until then.
+    `half_width` is that of the interval of a planned end. Multiplied by `wider`, it is that of the interval which an
+    interrupted run reports (`statistics/any_end.py`). `added` is the mean delay that the relay added until then.
     """
 
     rounds: int
-    truth: Finite
+    added: Finite
     estimate: Finite
     half_width: Finite
     wider: Finite
 
     def holds(self, widened: bool) -> bool:
-        return abs(self.estimate - self.truth) <= self._half_width(widened)
+        return abs(self.estimate - self.added) <= self.reported_half_width(widened)
 
     def excludes_nothing(self, widened: bool) -> bool:
         """Return whether the interval excludes a cost of 0."""
-        return abs(self.estimate) > self._half_width(widened)
+        return abs(self.estimate) > self.reported_half_width(widened)
 
-    def _half_width(self, widened: bool) -> float:
+    def reported_half_width(self, widened: bool) -> float:
         return self.half_width * (self.wider if widened else 1.0)
 
 
-def when_convincing(differences: Sequence[float], added: Sequence[float]) -> EarlyEnd:
-    """Return the effect at the first round after which the interval excludes 0, otherwise at the run's end.
+def when_convincing(run: Run, arm: PlannedArm) -> EarlyEnd:
+    """Return the effect at the first round after which a planned end's interval excludes 0, otherwise at the run's end.
 
-    Nobody can choose an end that makes ordinary intervals less valid. `differences` has the arm's time minus the
-    control's for each round, and `added` the delay that the relay added.
+    Somebody who watches the run and presses Ctrl-C as soon as it shows an effect would end it there.
     """
-    return _first(differences, added, lambda mean: abs(mean.value) > mean.half())
-
-
-def when_precise(differences: Sequence[float], added: Sequence[float], control: float) -> EarlyEnd:
-    """Return the effect at the first round after which the interval is narrow, otherwise at the run's end."""
-    return _first(differences, added, lambda mean: mean.half() <= PRECISION * control)
-
-
-def _first(differences: Sequence[float], added: Sequence[float], is_end: Callable[[Mean], bool]) -> EarlyEnd:
-    for rounds in range(min(FEWEST_ROUNDS, len(differences)), len(differences) + 1):
-        mean = mean_over_rounds(differences[:rounds])
-        if is_end(mean):
+    for end, _ in _ends(run, arm, FEWEST_ROUNDS):
+        if end.excludes_nothing(widened=False):
             break
-    return EarlyEnd(
-        rounds=rounds,
-        truth=fmean(added[:rounds]),
-        estimate=mean.value,
-        half_width=mean.half(),
-        wider=widening(rounds, mean.freedom),
-    )
+    return end
+
+
+def when_precise(run: Run, arm: PlannedArm) -> EarlyEnd:
+    """Return the effect at the round at which `--precision` would end the run, otherwise at the run's end."""
+    plan, reached = run.plan.model_copy(update={"precision": PRECISION}), []
+    for end, samples in _ends(run, arm, ROUNDS_FOR_INTERVAL):
+        reached.append(precision(plan, samples))
+        if enough(plan, end.rounds, elapsed_seconds=0.0, reached=reached, longest_round=0.0):
+            break
+    return end
+
+
+def _ends(run: Run, arm: PlannedArm, first: int) -> Iterator[tuple[EarlyEnd, Samples]]:
+    """Yield the run as if it had ended after `first` rounds, after one more, and so on."""
+    numbers = sorted(run.samples.paired_rounds(QUERY, arm.control_arm or "", arm.name)[0])
+    for count in range(min(first, len(numbers)), len(numbers) + 1):
+        samples = run.samples.without(numbers[count:])
+        changes = every_change(run.plan, samples, [QUERY])[QUERY]
+        mean = next(each.difference for each in changes if each.arm == arm)
+        control, added = samples.pairs(ADDED, arm.control_arm or "", arm.name)
+        end = EarlyEnd(
+            rounds=count,
+            added=fmean(added) - fmean(control),
+            estimate=mean.value,
+            half_width=mean.half(),
+            wider=widening(count, mean.freedom),
+        )
+        yield end, samples

@@ -10,34 +10,6 @@ from costof.statistics.estimate import Verdict
 from truth.early_ends import EarlyEnd
 from truth.rows import EffectRow, PairRow, PeerRow, TailRow
 
-
-@dataclass(frozen=True)
-class Goal:
-    """What a proportion should be: from `low` to `high`, with an interval inside `widest`."""
-
-    low: float
-    high: float
-    widest: tuple[float, float]
-
-    def __str__(self) -> str:
-        low, high = self.widest
-        if self.low == 0:
-            return f"at most {self.high:.0%}, interval below {high:.0%}"
-        if self.high == 1:
-            return f"at least {self.low:.0%}, interval above {low:.0%}"
-        return f"{self.low:.0%} to {self.high:.0%}, interval within {low:.0%} to {high:.0%}"
-
-
-#: The share of 95 % intervals that contain the truth.
-COVERAGE = Goal(0.93, 0.97, (0.92, 0.98))
-#: The same share of runs that end early by choice, whose intervals are valid at any end.
-COVERAGE_AT_ANY_END = Goal(0.95, 1.0, (0.93, 1.0))
-#: The share of false verdicts.
-FALSE = Goal(0.0, 0.05, (0.0, 0.07))
-#: The share of runs that notice a cost.
-NOTICED = Goal(0.9, 1.0, (0.85, 1.0))
-#: The maximum relative error of a percentile.
-TAIL_TOLERANCE = 0.02
 PLACES = {False: "alone", True: "with a CPU-burning neighbour", None: "both"}
 PAYERS = {
     "all": "on every query",
@@ -80,14 +52,6 @@ class Proportion:
         exact = binomtest(self.count, self.total).proportion_ci(0.95, method="exact")
         return float(exact.low), float(exact.high)
 
-    def reaches(self, goal: Goal) -> str:
-        """Return 'yes' or 'no', or that there are too few runs to say so."""
-        least, most = self.interval
-        within, far_within = goal.low <= self.value <= goal.high, goal.widest[0] <= least and most <= goal.widest[1]
-        if within:
-            return "yes" if far_within else "too few runs"
-        return "no, but too few runs to be sure" if most >= goal.low and least <= goal.high else "no"
-
     @property
     def counted(self) -> str:
         return f"{self.count} of {self.total}"
@@ -97,6 +61,30 @@ class Proportion:
             return ""
         low, high = self.interval
         return f"{self.value:.1%} [{low:.1%}, {high:.1%}] of {self.total}"
+
+
+@dataclass(frozen=True)
+class EarlyEnds:
+    """Ends of runs that somebody chose for their figures.
+
+    `rounds` and `half_width` (as a share of the control's time) are medians. `hold` is the share of intervals that
+    contain the truth, and `exclude_nothing` of those that exclude 0.
+    """
+
+    rounds: float
+    half_width: float
+    hold: Proportion
+    exclude_nothing: Proportion
+
+    @classmethod
+    def of(cls, ends_and_controls: Iterable[tuple[EarlyEnd | None, float]], widened: bool) -> EarlyEnds:
+        both = [(end, control) for end, control in ends_and_controls if end is not None]
+        return cls(
+            rounds=median(end.rounds for end, _ in both),
+            half_width=median(end.reported_half_width(widened) / control for end, control in both),
+            hold=Proportion.among(end.holds(widened) for end, _ in both),
+            exclude_nothing=Proportion.among(end.excludes_nothing(widened) for end, _ in both),
+        )
 
 
 @dataclass(frozen=True)
@@ -169,16 +157,27 @@ class Case:
         """Return the share of runs which report carry-over: that a slice depends on the arm measured before it."""
         return Proportion.among(bool(row.order_told) for row in self.rows)
 
+    def ended_when_convincing(self, widened: bool) -> EarlyEnds:
+        """Return the runs' ends as soon as they are convincing, with intervals for a planned or (widened) any end."""
+        return EarlyEnds.of(((row.when_convincing, row.control) for row in self.rows), widened)
+
+    def ended_when_precise(self) -> EarlyEnds:
+        """Return the runs' ends as soon as they are precise, with intervals for a planned end."""
+        return EarlyEnds.of(((row.when_precise, row.control) for row in self.rows), widened=False)
+
     @property
-    def early_ends(self) -> list[tuple[EarlyEnd, EarlyEnd]]:
-        """Return, for each run, its ends as soon as it is convincing, and as soon as it is precise."""
-        both = [(row.when_convincing, row.when_precise) for row in self.rows]
-        return [(convincing, precise) for convincing, precise in both if convincing and precise]
+    def seconds(self) -> float:
+        """Return the median duration of the runs. Those with a verdict may end before their budget."""
+        return median(row.seconds for row in self.rows)
 
     @property
     def half_width(self) -> float:
         """Return the median half-width of the intervals, as a share of the control's time."""
-        return median((row.high - row.low) / 2 / row.control for row in self.rows)
+        return median(row.half_width for row in self.rows)
+
+    @property
+    def ratio_half_width(self) -> float:
+        return median((row.ratio_high - row.ratio_low) / 2 for row in self.rows)
 
     @property
     def error(self) -> float:

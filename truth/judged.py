@@ -15,11 +15,11 @@ from costof.results.index import Index
 from costof.results.ledger import Ledger, SliceRecord
 from costof.results.models import Effect
 from costof.results.run import Run, read_run
+from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from truth.early_ends import when_convincing, when_precise
+from truth.early_ends import ADDED, QUERY, when_convincing, when_precise
 from truth.rows import EffectRow, Row
 
-QUERY, ADDED = "wire.query", "server.added"
 NS_PER_SECOND = 1e9
 
 
@@ -59,17 +59,18 @@ class Judged:
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
     """Return a row for the protected arm of a run, and a row for the control's identical copy."""
     (arm,) = done.plan.protected
-    return [_row(done, about, arm.name, long_run_ms), _replicate_row(done, about)]
+    return [_row(done, about, arm, long_run_ms), _replicate_row(done, about)]
 
 
-def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
-    effect, added = done.effect(QUERY, arm), done.effect(ADDED, arm)
+def _row(done: Judged, about: Row, paying: PlannedArm, long_run_ms: float) -> EffectRow:
+    arm = paying.name
+    effect = done.effect(QUERY, arm)
     intermittent, tails = done.result.sections.intermittent, done.result.sections.tails
     assert effect.ratio is not None, "every query takes its time"
     return EffectRow(
         **_common(done, about, effect.rounds),
         arm=arm,
-        added=added.difference.value,
+        added=done.effect(ADDED, arm).difference.value,
         truth_ratio=_truth_ratio(done, arm),
         long_run=long_run_ms,
         control=effect.control_value,
@@ -78,13 +79,12 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         high=effect.difference.high,
         ratio_low=effect.ratio.low,
         ratio_high=effect.ratio.high,
-        usual=effect.typical_difference.value,
         verdict=effect.verdict.value,
         intermittent=bool(intermittent) and arm in intermittent.arms,
         order_told=any(each.metric == QUERY for each in done.result.carry_over),
         tail_told=any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)) if tails else None,
-        when_convincing=when_convincing(effect.differences, added.differences),
-        when_precise=when_precise(effect.differences, added.differences, effect.control_value),
+        when_convincing=when_convincing(done.run, paying),
+        when_precise=when_precise(done.run, paying),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from costof.lab.host import Host
 from costof.messages.answers import SliceAnswer
 from costof.programs.relay import NS_PER_MS, Paid, RelayCost
@@ -51,9 +53,9 @@ class TruthLab(ServerLab):
     ) -> Judgement:
         judged = super().judge(arm, before, after, answer)
         if HELD not in judged.figures:
-            return Judgement()
+            return replace(judged, mismatch=judged.mismatch or "the relay did not count this slice's requests")
         common_ms = self._common_ms(judged.counts["requests"], judged.counts.get("cold", 0))
-        return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
+        return replace(judged, figures={"added": judged.figures[HELD] - common_ms})
 
     def _common_ms(self, requests: int, cold: int) -> float:
         """Return the mean delay in ms of all arms, over `requests` requests of which `cold` follow a change of arm."""

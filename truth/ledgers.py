@@ -19,7 +19,7 @@ ABOUT = "trial.json"
 
 
 class Measured(Model):
-    """A trial that was measured: its columns, and the mean delay in ms that its relay adds in an endless run."""
+    """A trial that was measured: its columns, and the cost in ms that an endless run would measure."""
 
     about: Row
     long_run_ms: Finite

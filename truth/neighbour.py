@@ -17,12 +17,14 @@ PAUSE_SECONDS = 0.5
 
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
-    """Run the process until the `with` block ends."""
+    """Run the process until the `with` block ends. Raises `OSError` if it ended earlier."""
     argv = [sys.executable, "-m", __spec__.name, str(seed)]
     # The process has a session of its own, so that Ctrl-C ends only the campaign, which then ends the process.
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             yield
+            if process.poll() is not None:
+                raise OSError("the disturbing process ended before the trial")
         finally:
             process.kill()
 

@@ -11,6 +11,7 @@ import jinja2
 
 from costof import format as fmt
 from costof.report.markdown import pipe_table
+from truth.campaign import LONGEST_WAIT_SECONDS
 from truth.design import (
     BENCHMARKER,
     CELLS,
@@ -24,35 +25,27 @@ from truth.design import (
     SERVICES,
     SLOW_TAIL,
     SPELL_EVERY_NS,
-    Cost,
     Sizes,
     trials,
 )
 from truth.early_ends import PRECISION
 from truth.figures import (
-    COVERAGE,
-    COVERAGE_AT_ANY_END,
-    FALSE,
     FOUND,
-    NOTICED,
     PLACES,
-    TAIL_TOLERANCE,
     TOLERANCE,
     Case,
     Commands,
-    Goal,
     Proportion,
     cases,
     commands,
     errors,
     identical,
     in_words,
-    judged_different,
     least_found,
-    peer_judged_different,
     replicates,
     tail_errors,
 )
+from truth.goals import HEAD, goals
 from truth.rows import EffectRow, PeerRow, Row, Rows
 
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
@@ -70,24 +63,24 @@ COMMANDS = [
 POWER = ["true cost", "", '"costs"', "or reported as intermittent", "or reported tail", "no cost above the margin"]
 EARLY = [
     "true cost",
-    "rounds",
-    "ordinary intervals that contain it",
-    "reported intervals that do",
-    "ordinary intervals without 0",
-    "reported intervals without 0",
+    "rounds until the end",
+    "intervals for a planned end that contain it",
+    "and that exclude 0",
+    "reported intervals that contain it",
+    "and that exclude 0",
 ]
+PRECISE = ["true cost", "rounds until the end", "half-width", "intervals that contain it"]
 
 
-def write(rows: Rows, folder: Path, sizes: Sizes, not_analysed: int) -> bool:
+def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
     """Write the data tables into the folder's subfolder `truth`, and `truth.md` with its pictures.
 
-    `not_analysed` is the number of measured runs that have no rows because their analysis failed. Return False, without
-    writing the page, if some true cost has no rows yet.
+    Return False, without writing the page, if some true cost has no rows yet.
     """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
     by_truth = cases(rows.effects)
-    missing = {(*_key(cost), disturbed) for cost, disturbed in product(CELLS, DISTURBED)}
+    missing = {(*cost.key, disturbed) for cost, disturbed in product(CELLS, DISTURBED)}
     missing -= {(*case.cost, case.disturbed) for case in by_truth}
     if missing:
         return False
@@ -95,13 +88,8 @@ def write(rows: Rows, folder: Path, sizes: Sizes, not_analysed: int) -> bool:
 
     draw(rows.effects, folder / FOLDER)
     template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-    about = _about(rows, by_truth, sizes) | {"not_analysed": not_analysed}
-    (folder / PAGE).write_text(template.render(about, **_tables(rows, by_truth)))
+    (folder / PAGE).write_text(template.render(_about(rows, by_truth, sizes), **_tables(rows, by_truth)))
     return True
-
-
-def _key(cost: Cost) -> tuple[str, float, bool]:
-    return cost.payers, cost.share, cost.carry_over
 
 
 def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, object]:
@@ -130,6 +118,9 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
         "starts": len({row.boot for row in every}),
         "machines": fmt.listed(sorted({_machine(row) for row in every})),
         "waited": fmt.plural(sum(row.waited > 1 for row in done.values()), "trial"),
+        "gave_up": sum(row.waited >= LONGEST_WAIT_SECONDS for row in done.values()),
+        "without_result": len({row.trial for row in rows.failures} - done.keys()),
+        "failures": [f"{row.trial}: {row.reason}" for row in rows.failures],
         "seconds": sizes.budget_seconds,
         "tolerance": f"{TOLERANCE:.0%}",
         "found_share": f"{FOUND:.0%}",
@@ -156,9 +147,17 @@ def _listed(commits: Iterable[str]) -> str:
 def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
     together = cases(rows.effects, together=True)
     return {
-        "goals": pipe_table(["figure", "goal", "result", "goal met"], _goals(rows, together)),
+        "goals": pipe_table(HEAD, goals(rows)),
         "coverage": pipe_table(
-            ["true cost", "", "intervals that contain it", "intervals of ratios that do", "half-width", "median error"],
+            [
+                "true cost",
+                "",
+                "intervals that contain it",
+                "half-width",
+                "intervals of ratios that do",
+                "median error",
+                "duration of a run",
+            ],
             [_coverage(each) for each in [*by_truth, *together]],
         ),
         "services": pipe_table(
@@ -168,10 +167,10 @@ def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
         "by_machine": _by_machine(rows.effects),
         "carry_over": pipe_table(
             ["true cost", "", "the report says that the order matters", '"costs"', "intervals that contain the truth"],
-            [_carry_over(each) for each in by_truth if each.carry_over or each.cost == _key(NOTHING)],
+            [_carry_over(each) for each in by_truth if each.carry_over or each.cost == NOTHING.key],
         ),
         "when_convincing": pipe_table(EARLY, [_when_convincing(each) for each in together if _is_main(each)]),
-        "when_precise": pipe_table(EARLY[:3], [_when_precise(each) for each in together if _is_main(each)]),
+        "when_precise": pipe_table(PRECISE, [_when_precise(each) for each in together if _is_main(each)]),
         "commands_table": pipe_table(COMMANDS, [*map(_commands, commands(rows.pairs))]),
         "power": pipe_table(POWER, [_power(each) for each in by_truth]),
         "tails": pipe_table(
@@ -182,42 +181,7 @@ def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
 
 
 def _is_main(case: Case) -> bool:
-    return case.cost in map(_key, MAIN)
-
-
-def _goals(rows: Rows, together: Sequence[Case]) -> Iterator[list[str]]:
-    by_cost = {case.cost: case for case in together}
-    main = [by_cost[_key(cost)] for cost in MAIN]
-    for case in main:
-        yield _goal(f"95 % intervals that contain the truth: {case.truth}", case.covered, COVERAGE, _half_width(case))
-    nothing = by_cost[_key(NOTHING)]
-    yield _goal('identical arms with the verdict "costs" or "saves"', nothing.judged_different, FALSE)
-    ratios = Proportion.among(row.ratio_holds for case in main for row in case.rows)
-    yield _goal("intervals of ratios that contain the truth: these three", ratios, COVERAGE)
-    copies = Proportion.among(row.holds for row in replicates(rows.effects))
-    yield _goal("intervals of replicates, whose true cost is 0, that contain it", copies, COVERAGE)
-    for case in (each for each in together if each.carry_over):
-        yield _goal(f"intervals that contain the truth: {case.truth}", case.covered, COVERAGE, _half_width(case))
-        if not case.added_share:
-            yield _goal(f'{case.truth}: "costs" or "saves"', case.judged_different, FALSE)
-    for cost in DOUBLED:
-        case = by_cost[_key(cost)]
-        yield _goal(f'{case.truth}: "costs" or reported as intermittent', case.noticed, NOTICED)
-    ended = Proportion.among(end.holds(widened=True) for case in main for end, _ in case.early_ends)
-    yield _goal("reported intervals that contain the truth if Ctrl-C ends a convincing run", ended, COVERAGE_AT_ANY_END)
-    if same := identical(rows.pairs):
-        yield _goal('identical commands with the verdict "costs" or "saves"', judged_different(same), FALSE)
-        peer = peer_judged_different(same)
-        yield [f"the same pairs with {BENCHMARKER}: one faster by more than its ±", "", str(peer), ""]
-    if off := tail_errors(rows.tails, 99.0, SLOW_TAIL.share):
-        result = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
-        reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
-        goal = f"within {TAIL_TOLERANCE:.0%}"
-        yield ["p99 against a packet capture, with one slow query in ten", goal, result, reached]
-
-
-def _goal(figure: str, proportion: Proportion, goal: Goal, half_width: str = "") -> list[str]:
-    return [figure, str(goal), f"{proportion}{half_width and f'; half-width {half_width}'}", proportion.reaches(goal)]
+    return case.cost in {cost.key for cost in MAIN}
 
 
 def _half_width(case: Case) -> str:
@@ -225,16 +189,14 @@ def _half_width(case: Case) -> str:
 
 
 def _when_convincing(case: Case) -> list[str]:
-    ends = [convincing for convincing, _ in case.early_ends]
-    held = [str(Proportion.among(end.holds(widened) for end in ends)) for widened in (False, True)]
-    without = [str(Proportion.among(end.excludes_nothing(widened) for end in ends)) for widened in (False, True)]
-    return [case.truth, f"{median(end.rounds for end in ends):.0f}", *held, *without]
+    planned, reported = map(case.ended_when_convincing, (False, True))
+    shares = [share for ends in (planned, reported) for share in (ends.hold, ends.exclude_nothing)]
+    return [case.truth, f"{planned.rounds:.0f}", *map(str, shares)]
 
 
 def _when_precise(case: Case) -> list[str]:
-    ends = [precise for _, precise in case.early_ends]
-    held = Proportion.among(end.holds(widened=False) for end in ends)
-    return [case.truth, f"{median(end.rounds for end in ends):.0f}", str(held)]
+    ends = case.ended_when_precise()
+    return [case.truth, f"{ends.rounds:.0f}", f"±{ends.half_width:.1%}", str(ends.hold)]
 
 
 def _tails(rows: Rows) -> Iterator[list[str]]:
@@ -250,7 +212,7 @@ def _tails(rows: Rows) -> Iterator[list[str]]:
 
 def _peers(rows: Rows) -> Iterator[list[str]]:
     """Yield a table line for each true cost, with the errors of each tool."""
-    for case in cases(row for row in rows.effects if row.service == "http"):
+    for case in cases(row for row in rows.effects if row.service == "http" and not row.carry_over):
         same = [
             row
             for row in rows.peers
@@ -267,8 +229,8 @@ def _power(case: Case) -> list[str]:
 
 
 def _coverage(case: Case) -> list[str]:
-    held = [str(case.covered), str(case.ratios_covered)]
-    return [*_case(case), *held, _half_width(case), f"{case.error:+.2%}"]
+    shares = [str(case.covered), _half_width(case), str(case.ratios_covered)]
+    return [*_case(case), *shares, f"{case.error:+.2%}", f"{case.seconds:.1f} s"]
 
 
 def _carry_over(case: Case) -> list[str]:
@@ -289,7 +251,7 @@ def _by_machine(effects: Sequence[EffectRow]) -> str:
             groups.setdefault((_machine(row), row.boot), []).append(row)
     lines = []
     for number, ((machine, _), same) in enumerate(groups.items(), 1):
-        halves = median((row.high - row.low) / 2 / row.control for row in same)
+        halves = median(row.half_width for row in same)
         lines.append([f"{number}: {machine}", str(Proportion.among(row.holds for row in same)), f"±{halves:.1%}"])
     return pipe_table(["machine or boot", "intervals that contain the truth", "half-width"], lines) if lines[1:] else ""
 
@@ -304,7 +266,7 @@ def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
         chosen = [row for row in matching if not row.is_replicate]
         if not chosen:
             continue
-        half = median((row.high - row.low) / 2 / row.control for row in chosen)
+        half = median(row.half_width for row in chosen)
         held = [Proportion.among(row.holds for row in each) for each in (chosen, replicates(matching))]
         yield [service, PLACES[disturbed], str(held[0]), f"±{half:.1%}", str(held[1])]
 

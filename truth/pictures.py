@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from truth.design import SERVICES
-from truth.figures import COVERAGE, PLACES, Case, Proportion, cases
+from truth.figures import PLACES, Case, Proportion, cases
+from truth.goals import COVERAGE
 from truth.rows import EffectRow
 
 COLOURS = {False: "#1f6fb2", True: "#d1662b"}

@@ -15,7 +15,6 @@ from truth.design import (
     CELLS,
     COLD_REQUESTS,
     FULL,
-    IDENTICAL,
     MAIN,
     PAIR_SECONDS,
     PEERS,
@@ -25,17 +24,8 @@ from truth.design import (
     trials,
 )
 from truth.early_ends import PRECISION
-from truth.figures import (
-    COVERAGE,
-    COVERAGE_AT_ANY_END,
-    FALSE,
-    FOUND,
-    NOTICED,
-    TAIL_TOLERANCE,
-    TOLERANCE,
-    Proportion,
-    in_words,
-)
+from truth.figures import FOUND, TOLERANCE, Proportion, in_words
+from truth.goals import COVERAGE, COVERAGE_AT_ANY_END, FALSE, NOTICED, TAIL_TOLERANCE
 
 TEMPLATE = Path(__file__).with_name("plan.md.jinja")
 PAGE = "truth-plan.md"
@@ -60,7 +50,6 @@ def text() -> str:
         cold=COLD_REQUESTS,
         peers=fmt.listed([*PEERS]),
         benchmarker=BENCHMARKER,
-        identical=IDENTICAL,
         pair_seconds=PAIR_SECONDS,
         base=f"{BASE_NS / 1e3:.0f} µs",
         sources=fmt.listed([f"`{each}`" for each in SOURCES]),

@@ -1,4 +1,4 @@
-"""The results of a campaign: rows of four tables. They are appended to one file, and written as Parquet at the end."""
+"""The results of a campaign: rows of five tables. They are appended to one file, and written as Parquet at the end."""
 
 from __future__ import annotations
 
@@ -43,10 +43,6 @@ class Row(Model):
     boot: str = Field(default="", description="The machine's boot; '' if not recorded.")
 
     @property
-    def about(self) -> Row:
-        return Row(**self.model_dump(include=set(Row.model_fields)))
-
-    @property
     def trial_kind(self) -> str:
         return self.trial.partition("/")[0]
 
@@ -55,7 +51,7 @@ class EffectRow(Row):
     """The effect of one arm in a run of `costof`, in ms.
 
     The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `added` is
-    the mean delay that the relay added in the run's rounds. `long_run` is the mean delay in an endless run.
+    the mean delay that the relay added in the run's rounds. `long_run` is the cost that an endless run would measure.
     `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
@@ -70,7 +66,6 @@ class EffectRow(Row):
     high: Finite
     ratio_low: Finite
     ratio_high: Finite
-    usual: Finite | None = None
     verdict: str = ""
     intermittent: bool = False
     tail_told: bool | None = Field(
@@ -101,6 +96,11 @@ class EffectRow(Row):
     @property
     def holds(self) -> bool:
         return self.low <= self.truth <= self.high
+
+    @property
+    def half_width(self) -> float:
+        """Return the interval's half-width as a share of the control's time."""
+        return (self.high - self.low) / 2 / self.control
 
     @property
     def ratio_holds(self) -> bool:
@@ -157,8 +157,15 @@ class PairRow(Row):
         return self.low <= self.truth <= self.high
 
 
-AnyRow = EffectRow | PeerRow | TailRow | PairRow
-TABLES = ("effects", "peers", "tails", "pairs")
+class FailureRow(Row):
+    """A trial that failed before it had a result, and is run again."""
+
+    table: Literal["failures"] = "failures"
+    reason: str
+
+
+AnyRow = EffectRow | PeerRow | TailRow | PairRow | FailureRow
+TABLES = ("effects", "peers", "tails", "pairs", "failures")
 _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="table")])
 
 
@@ -175,11 +182,12 @@ class Rows:
             write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
         self._rows = [_ROW.validate_json(line) for line in lines if line.endswith("\n")]
-        if self._rows and not lines[-1].endswith("\n"):
+        if lines and not lines[-1].endswith("\n"):
             # The last line is incomplete. If it may belong to the trial before it, this trial is incomplete too.
-            beginning = f'{{"trial":"{self._rows[-1].trial}"'
+            last = self._rows[-1].trial if self._rows else ""
+            beginning = f'{{"trial":"{last}"'
             torn = lines[-1].startswith(beginning) or beginning.startswith(lines[-1])
-            self._keep([row for row in self._rows if not (torn and row.trial == self._rows[-1].trial)])
+            self._keep([row for row in self._rows if not (torn and row.trial == last)])
 
     def add(self, rows: Sequence[AnyRow]) -> None:
         with self._file.open("a") as file:
@@ -187,16 +195,17 @@ class Rows:
         self._rows += rows
 
     def replace(self, rows: Sequence[EffectRow]) -> None:
-        """Add these rows in place of all rows of the same trials."""
+        """Add these rows in place of all effects of the same trials."""
         trials = {row.trial for row in rows}
-        self._keep([*(row for row in self._rows if row.trial not in trials), *rows])
+        others = [row for row in self._rows if row.trial not in trials or isinstance(row, FailureRow)]
+        self._keep([*others, *rows])
 
     def _keep(self, rows: Sequence[AnyRow]) -> None:
         self._rows = list(rows)
         write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._rows))
 
     def has(self, trial: Trial) -> bool:
-        return any(row.trial == trial.name for row in self._rows)
+        return any(row.trial == trial.name for row in self._rows if not isinstance(row, FailureRow))
 
     @property
     def effects(self) -> list[EffectRow]:
@@ -213,6 +222,10 @@ class Rows:
     @property
     def pairs(self) -> list[PairRow]:
         return [row for row in self._rows if isinstance(row, PairRow)]
+
+    @property
+    def failures(self) -> list[FailureRow]:
+        return [row for row in self._rows if isinstance(row, FailureRow)]
 
     @property
     def commits(self) -> list[str]:
@@ -238,7 +251,7 @@ class Rows:
         from pyarrow import parquet
 
         folder.mkdir(parents=True, exist_ok=True)
-        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails, self.pairs)
+        tables: tuple[Sequence[AnyRow], ...] = (self.effects, self.peers, self.tails, self.pairs, self.failures)
         for name, rows in zip(TABLES, tables, strict=True):
             if rows:
                 table = pyarrow.Table.from_pylist([row.model_dump() for row in rows])

@@ -8,19 +8,17 @@ from costof.errors import CostofError, ErrorText
 from costof.programs.origin import OriginServer
 from costof.programs.relay import RelayCost
 from costof.programs.server import LabServer
-from costof.results.ledger import EndRecord, Ledger
+from costof.results.ledger import INTERRUPTED, EndRecord, Ledger
 from costof.run.experiment import run
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 from truth.design import Trial
-from truth.judged import QUERY
+from truth.early_ends import QUERY
 from truth.lab import TruthLab
 from truth.servers import Mariadb, Mongod
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
-#: The reason recorded in the results of a run that Ctrl-C ended.
-INTERRUPTED = "interrupted"
 SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": OriginServer}
 
 
@@ -36,7 +34,9 @@ def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | No
     """Return the plan of a trial, with a time budget or with a fixed number of rounds."""
     study = load_study(STUDY)
     budget = f"{budget_seconds}s" if budget_seconds else None
-    plan = resolve(study, Options(seed=trial.seed, budget=budget, rounds=str(rounds) if rounds else None))
+    profile = "counted" if trial.cost.carry_over else "default"
+    exact_rounds = str(rounds) if rounds else None
+    plan = resolve(study, Options(profile=profile, seed=trial.seed, budget=budget, rounds=exact_rounds))
     if trial.service != "http":
         return plan
     return plan.model_copy(update={"study": _with_requests(study), "records": 0})

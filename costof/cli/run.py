@@ -387,7 +387,10 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, after the last round, {where}")
     if plan.client is not None:
         click.echo(f"client    {plan.client}, on every arm that it supports")
+    used = {plan.size_name(workload, arm) for workload in plan.study.workloads for arm in plan.arms}
     for name, size in plan.slices.items():
+        if name not in used:
+            continue
         most = "" if plan.load else f"{size.operations:,} operations or "
         click.echo(f"slice     {name}: {most}{size.seconds:g} s")
     if plan.may_shorten_slices:

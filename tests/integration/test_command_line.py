@@ -112,6 +112,17 @@ def test_dry_run_tells_the_version_of_each_arms_server() -> None:
     assert "arm       plain@server_version-18: plain with PostgreSQL 18 (control)" in lines
 
 
+def test_dry_run_shows_slices_of_far_clients_only_if_there_are_such_clients() -> None:
+    options = ["run", "mysql-transport", "--dry-run"]
+    near, all_of_them = (
+        CliRunner().invoke(cli, [*options, *more], catch_exceptions=False).stdout
+        for more in (["--set", "distance=lan"], [])
+    )
+    assert "slice     connect: " in near
+    assert "@far" not in near
+    assert "slice     connect@far: " in all_of_them
+
+
 @pytest.mark.parametrize(("command", "shown"), [("list", "mongodb-tls"), ("doctor", "costof-engine")])
 def test_costof_list_shows_studies_and_costof_doctor_shows_requirements(command: str, shown: str) -> None:
     assert shown in CliRunner().invoke(cli, [command]).stdout

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from costof.programs.relay import FREE, NS_PER_MS, All, Paid, RelayCost, Warming
+from costof.programs.relay import FREE, NS_PER_MS, All, RelayCost, Warming
 from costof.results.ledger import SliceRecord
+from costof.services import Observation
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.small_plans import ended_by_operations
@@ -33,7 +34,7 @@ def test_protected_arm_has_the_cost_that_the_relay_adds(service: str, tmp_path: 
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
     done = Judged(measure(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
-    paying, replicate = rows_of(done, describe(trial), ADDED_MS)
+    paying, replicate = rows_of(done, describe(trial, commit=""), ADDED_MS)
     assert (done.result.partial, done.result.errors) == (None, [])
     assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
     assert (paying.rounds, paying.discarded, replicate.truth) == (3, 0, 0.0)
@@ -62,10 +63,11 @@ def test_simulated_cold_cache_delays_only_measurements_that_follow_another_arm(t
 def test_each_measurement_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A connection kept for the whole run could be faster or slower than others by chance, and bias the effect."""
     counts: list[int | None] = []
+    usual = TruthLab.observe
 
-    def observe(lab: TruthLab, arm: PlannedArm) -> Paid:
+    def observe(lab: TruthLab, arm: PlannedArm) -> Observation | None:
         counts.append(lab.counters("").connections)
-        return lab.paid(arm)
+        return usual(lab, arm)
 
     monkeypatch.setattr(TruthLab, "observe", observe)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=3)
@@ -78,6 +80,7 @@ def test_each_measurement_opens_new_connections(monkeypatch: pytest.MonkeyPatch,
         if record.workload == "query"
     ]
     assert opened == [1] * len(opened)
+    assert not any(record.mismatch for record in slices)
     assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 

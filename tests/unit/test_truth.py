@@ -18,27 +18,27 @@ from tests.fake_run import Slice, Truth, fake_run
 from tests.noise import Chance
 from truth import page, plan
 from truth.__main__ import DOCS
-from truth.campaign import FAILURES_IN_A_ROW, check_campaign, describe, judge_again, run_campaign
+from truth.campaign import FAILURES_IN_A_ROW, check_commit, check_machine, describe, judge_again, run_campaign
 from truth.design import (
     BENCHMARKER,
     CARRY_OVER,
     CELLS,
     DISTURBED,
+    DOUBLED,
     FULL,
     IDENTICAL,
     MAIN,
     NOTHING,
     QUICK,
     SERVICES,
+    SLICE_NS,
     TENTH,
     Cost,
     Trial,
     trials,
 )
-from truth.early_ends import when_convincing, when_precise
+from truth.early_ends import EarlyEnd, when_convincing, when_precise
 from truth.figures import (
-    COVERAGE,
-    FALSE,
     Proportion,
     cases,
     commands,
@@ -48,17 +48,21 @@ from truth.figures import (
     peer_judged_different,
     replicates,
 )
+from truth.goals import COVERAGE, FALSE, goals
+from truth.judged import Judged
 from truth.ledgers import Ledgers, Measured
-from truth.rows import ROWS, AnyRow, EffectRow, PairRow, PeerRow, Rows, TailRow
+from truth.rows import ROWS, AnyRow, EffectRow, FailureRow, PairRow, PeerRow, Rows, TailRow
 from truth.runs import plan_trial
 
+COMMIT = "abc1234"
 CONTROL_MS = 0.1
 ADDED_MS = 0.2
 
 
 @pytest.fixture(autouse=True)
 def commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truth.campaign._commit", lambda: "abc1234")
+    monkeypatch.setattr("truth.campaign.read_commit", lambda: COMMIT)
+    monkeypatch.setattr("truth.campaign.wait_until_idle", lambda: 0.0)
 
 
 def effect(
@@ -68,7 +72,7 @@ def effect(
     truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(
-        **dict(describe(trial)),
+        **dict(describe(trial, COMMIT)),
         arm=arm,
         added=truth,
         long_run=truth,
@@ -90,12 +94,12 @@ def effect(
 def peer(trial: Trial, error: float) -> PeerRow:
     truth = trial.cost.share * CONTROL_MS
     return PeerRow(
-        **dict(describe(trial)), truth=truth, control=CONTROL_MS, value=CONTROL_MS + truth + error, seconds=10.0
+        **dict(describe(trial, COMMIT)), truth=truth, control=CONTROL_MS, value=CONTROL_MS + truth + error, seconds=10.0
     )
 
 
 def tail(trial: Trial, engine: float) -> TailRow:
-    return TailRow(**dict(describe(trial)), percentile=99.0, operations=100, engine=engine, captured=100.0)
+    return TailRow(**dict(describe(trial, COMMIT)), percentile=99.0, operations=100, engine=engine, captured=100.0)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +114,12 @@ def tail(trial: Trial, engine: float) -> TailRow:
     ],
 )
 def test_coverage_is_as_it_should_be_if_its_interval_is_narrow_too(proportion: Proportion, reaches: str) -> None:
-    assert proportion.reaches(COVERAGE) == reaches
+    assert COVERAGE.is_met_by(proportion) == reaches
 
 
 @pytest.mark.parametrize(("false", "reaches"), [(45, "yes"), (46, "no, but too few runs to be sure"), (70, "no")])
 def test_at_most_one_verdict_in_twenty_may_be_false(false: int, reaches: str) -> None:
-    assert Proportion(false, 900).reaches(FALSE) == reaches
+    assert FALSE.is_met_by(Proportion(false, 900)) == reaches
 
 
 def test_full_campaign_has_the_planned_number_of_runs_for_each_known_cost() -> None:
@@ -137,13 +141,35 @@ def test_campaign_refuses_to_continue_on_another_commit_or_with_uncommitted_chan
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = Rows(tmp_path)
-    check_campaign(rows)
+    check_commit(rows)
     rows.add([effect(trials(QUICK)[0])])
-    check_campaign(rows)
+    check_commit(rows)
     for commit, message in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
-        monkeypatch.setattr("truth.campaign._commit", lambda commit=commit: commit)
+        monkeypatch.setattr("truth.campaign.read_commit", lambda commit=commit: commit)
         with pytest.raises(ClickException, match=message):
-            check_campaign(rows)
+            check_commit(rows)
+
+
+def test_campaign_does_not_begin_without_the_other_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ClickException, match="ab, wrk, hyperfine not found"):
+        check_machine()
+
+
+def test_length_of_slices_is_that_of_which_the_cost_of_spells_is_computed() -> None:
+    plan = plan_trial(Trial("effect", "http", DOUBLED[1], False, 0), budget_seconds=10)
+    assert plan.slices["query"].seconds * 1e9 == SLICE_NS
+    # 0.16 s of each 2 s begin slices within a spell, and 0.08 s slices across its ends, of which 0.386 pay.
+    assert DOUBLED[1].paying == pytest.approx((0.16 + 0.08 * 0.386) / 2, rel=0.001)
+
+
+@pytest.mark.parametrize("cost", CARRY_OVER)
+def test_slices_with_carry_over_have_equally_many_requests_and_cold_ones(cost: Cost) -> None:
+    size = plan_trial(Trial("effect", "http", cost, False, 0), budget_seconds=10).slices["query"]
+    assert size.operations < 1000
+    warming = cost.at(service_ms=0.1).warming
+    assert warming is not None
+    assert warming.added_ns == 100_000
 
 
 def test_campaign_continues_after_an_interruption(tmp_path: Path) -> None:
@@ -167,6 +193,12 @@ def test_trial_is_repeated_if_only_its_first_row_was_written(tmp_path: Path) -> 
         file.write(effect(cut, "replicate").model_dump_json()[:100])
     assert (Rows(tmp_path).has(done), Rows(tmp_path).has(cut)) == (True, False)
     assert (Rows(tmp_path).has(done), Rows(tmp_path).has(cut)) == (True, False), "also after the file was mended"
+
+
+def test_torn_first_line_of_a_campaign_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / ROWS).write_text(effect(trials(QUICK)[0]).model_dump_json()[:100])
+    Rows(tmp_path).add([effect(trials(QUICK)[0])])
+    assert Rows(tmp_path).has(trials(QUICK)[0])
 
 
 def test_truth_campaign_continues_from_the_trials_stored_in_docs(tmp_path: Path) -> None:
@@ -201,20 +233,23 @@ def test_first_runs_of_a_campaign_after_each_boot_measure_the_service_times(tmp_
     assert {(trial.service, trial.disturbed) for trial in done[:6]} == set(product(SERVICES, DISTURBED))
     before = {trial.name for trial in done}
     done.clear()
+    missing = next(trial for trial in trials(QUICK) if trial.cost != NOTHING)
     of_another_boot = Rows(tmp_path / "another")
-    of_another_boot.add([row.model_copy(update={"boot": "another"}) for row in rows.effects])
+    others = [row.model_copy(update={"boot": "another"}) for row in rows.effects if row.trial != missing.name]
+    of_another_boot.add(others)
     run_campaign(QUICK, of_another_boot, ledgers)
-    assert [trial.cost for trial in done] == [NOTHING] * 6
-    assert not before & {trial.name for trial in done}
+    assert ([trial.cost for trial in done[:6]], done[6:]) == ([NOTHING] * 6, [missing])
+    assert not before & {trial.name for trial in done[:6]}
     done.clear()
+    of_another_boot.replace([row.model_copy(update={"boot": "a third"}) for row in of_another_boot.effects])
     run_campaign(QUICK, of_another_boot, ledgers)
-    assert done == []
+    assert done == [], "if no trial remains, no service time is needed"
 
 
 def test_campaign_ends_when_the_sources_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[Trial]
 ) -> None:
-    monkeypatch.setattr("truth.campaign._commit", lambda: "def5678" if len(done) == 2 else "abc1234")
+    monkeypatch.setattr("truth.campaign.read_commit", lambda: "def5678" if len(done) == 2 else COMMIT)
     with pytest.raises(ClickException, match="the sources have changed"):
         run_campaign(QUICK, Rows(tmp_path), Ledgers(tmp_path))
     assert len(done) == 2
@@ -230,9 +265,12 @@ def test_campaign_ends_when_many_trials_in_a_row_fail(tmp_path: Path, monkeypatc
         return [effect(trial)]
 
     monkeypatch.setattr("truth.campaign._run_trial", fail_from_the_second_on)
+    rows = Rows(tmp_path)
     with pytest.raises(ClickException, match="in a row have failed"):
-        run_campaign(QUICK, Rows(tmp_path), Ledgers(tmp_path))
-    assert len(tried) == 1 + FAILURES_IN_A_ROW
+        run_campaign(QUICK, rows, Ledgers(tmp_path))
+    assert [row.trial for row in rows.failures] == [trial.name for trial in tried[1:]]
+    assert len(rows.failures) == FAILURES_IN_A_ROW
+    assert not any(rows.has(trial) for trial in tried[1:])
 
 
 class Paying(Truth):
@@ -248,7 +286,7 @@ def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_resul
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
     ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
-    measured = Measured(about=describe(kept), long_run_ms=ADDED_MS)
+    measured = Measured(about=describe(kept, COMMIT), long_run_ms=ADDED_MS)
     ledgers.keep(measured, fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS})))
     assert (ledgers.trials(), ledgers.has(kept.name), ledgers.has(missing.name)) == ([kept.name], True, False)
     before = [effect(kept), effect(kept, "replicate"), effect(missing)]
@@ -256,7 +294,8 @@ def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_resul
     assert judge_again(rows, ledgers) == 0
     other, paying, replicate = Rows(tmp_path).effects
     assert other == before[2]
-    assert (paying.about, paying.long_run, replicate.arm) == (measured.about, ADDED_MS, "replicate")
+    assert (paying.trial, paying.started, paying.long_run) == (kept.name, measured.about.started, ADDED_MS)
+    assert replicate.arm == "replicate"
     assert (paying.truth, paying.verdict, paying.rounds) == (pytest.approx(ADDED_MS), Verdict.COSTS.value, 8)
     assert paying.low <= ADDED_MS <= paying.high
     assert paying.judged_anew
@@ -268,7 +307,7 @@ def test_measured_run_is_analysed_from_its_archive_if_its_rows_are_missing(tmp_p
     trial = trials(QUICK)[0]
     plan = plan_trial(trial, rounds=8)
     ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
-    ledgers.keep(Measured(about=describe(trial), long_run_ms=0.0), fake_run(tmp_path / "run", plan, Paying({})))
+    ledgers.keep(Measured(about=describe(trial, COMMIT), long_run_ms=0.0), fake_run(tmp_path / "run", plan, Paying({})))
     rows.add([effect(each) for each in trials(QUICK) if each != trial])
     assert run_campaign(QUICK, rows, ledgers) == 0
     assert [row.arm for row in rows.effects if row.trial == trial.name] == ["some", "replicate"]
@@ -320,21 +359,26 @@ def test_true_cost_of_spells_is_that_of_an_endless_run() -> None:
     assert (case.covered, case.covered_as_added) == (Proportion(0, 1), Proportion(1, 1))
 
 
-def test_run_ends_early_at_the_first_round_that_convinces() -> None:
-    differences = [0.1, -0.1, 0.1, -0.1, 0.1, 1.0, 1.1, 1.0, 1.1, 1.0, 1.1, 1.0, 0.0]
-    end = when_convincing(differences, [0.0] * 6 + [0.5] * 7)
-    assert 6 < end.rounds < len(differences)
-    assert end.truth == pytest.approx(0.5 * (end.rounds - 6) / end.rounds)
-    assert end.excludes_nothing(widened=False)
-    assert not end.excludes_nothing(widened=True)
-    assert end.holds(widened=True)
+@pytest.mark.parametrize(("partial", "widened"), [(None, False), ("interrupted", True)])
+def test_run_replayed_to_its_end_has_the_interval_that_its_report_has(
+    tmp_path: Path, partial: str | None, widened: bool
+) -> None:
+    plan = plan_trial(Trial("effect", "mariadb", NOTHING, False, 0), budget_seconds=10)
+    done = Judged(fake_run(tmp_path / "run", plan, Paying({}), rounds=12, partial=partial))
+    (arm,) = plan.protected
+    end, effect = when_convincing(done.run, arm), done.effect("wire.query", arm.name)
+    assert (end.rounds, end.estimate, end.added) == (12, effect.difference.value, pytest.approx(ADDED_MS))
+    assert end.estimate + end.reported_half_width(widened) == pytest.approx(effect.difference.high)
 
 
-def test_run_that_never_convinces_or_is_never_precise_ends_as_planned() -> None:
-    differences = [0.1, -0.1] * 4
-    assert when_convincing(differences, [0.0] * 8).rounds == 8
-    assert when_precise(differences, [0.0] * 8, control=0.1).rounds == 8
-    assert when_precise(differences, [0.0] * 8, control=10.0).rounds == 5
+def test_convincing_run_ends_early_and_a_precise_one_does_too(tmp_path: Path) -> None:
+    plan = plan_trial(Trial("effect", "mariadb", TENTH, False, 0), budget_seconds=10)
+    (arm,) = plan.protected
+    run = Judged(fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS}), rounds=60)).run
+    convincing, precise = when_convincing(run, arm), when_precise(run, arm)
+    assert convincing.rounds < precise.rounds < 60
+    assert convincing.excludes_nothing(widened=False)
+    assert convincing.holds(widened=True)
 
 
 def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float, cost: Cost | None = None) -> PairRow:
@@ -344,7 +388,7 @@ def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float, co
         trial = Trial("command", "http", cost, False, number, tool=BENCHMARKER)
     truth = cost.share if cost else 0.0
     return PairRow(
-        **dict(describe(trial)),
+        **dict(describe(trial, COMMIT)),
         truth=truth,
         control=1.0,
         estimate=0.0,
@@ -395,26 +439,28 @@ def test_page_of_a_campaign_shows_what_was_measured(tmp_path: Path, kinds: set[s
             case "tail":
                 rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
             case "effect":
-                end = when_convincing([0.01] * 8, [0.0] * 8)
+                end = EarlyEnd(rounds=8, added=0.0, estimate=0.01, half_width=0.02, wider=1.7)
                 rows.add([effect(trial, when_convincing=end, when_precise=end), effect(trial, "replicate")])
             case "pair":
                 rows.add([pair(trial.number, Verdict.NO_DIFFERENCE, 1.06, 0.05)])
             case "command":
                 rows.add([pair(trial.number, Verdict.COSTS, 1.06, 0.05, trial.cost)])
-    assert page.write(rows, tmp_path, QUICK, not_analysed=2)
+    rows.add([FailureRow(**dict(describe(trials(QUICK)[0], COMMIT)), reason="no server")])
+    assert page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
-    assert "2 runs were measured and could not be analysed" in text
+    assert f"- {trials(QUICK)[0].name}: no server" in text
+    assert len(goals(rows)) == (15 if kinds == {"effect"} else 18)
     assert "| nothing, with carry-over | alone |" in text
-    assert "half-width ±1.0%" in text
+    assert "| ±1.0% |" in text
     assert ("In 5 trials, `costof versus` compares a command with itself" in text) == ("pair" in kinds)
     files = {path.name for path in (tmp_path / page.FOLDER).iterdir()}
     assert files >= {"effects.parquet", "coverage.svg", "power.svg", "errors.svg"}
     if len(kinds) > 1:
-        assert files >= {f"{name}.parquet" for name in ("effects", "peers", "tails", "pairs")}
+        assert files >= {f"{name}.parquet" for name in ("effects", "peers", "tails", "pairs", "failures")}
 
 
 def test_page_is_not_written_before_each_true_cost_has_a_run(tmp_path: Path) -> None:
     rows = Rows(tmp_path / "rows")
     rows.add([effect(next(trial for trial in trials(QUICK) if trial.kind == "effect"))])
-    assert not page.write(rows, tmp_path, QUICK, not_analysed=0)
+    assert not page.write(rows, tmp_path, QUICK)
     assert not (tmp_path / page.PAGE).exists()
