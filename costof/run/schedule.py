@@ -88,9 +88,13 @@ class Schedule:
     """The order of a run's slices (measured windows) in each round. The plan's seed determines the order.
 
     The arms (compared configurations) of one workload in one context, such as one distance, form a group. They are
-    measured one after another, so that the slices to compare are close in time. Each round shuffles the order of the
-    groups. Some factors are slow: changing their level takes seconds. All groups with the same levels of slow factors
-    therefore stay together.
+    measured one after another, so that the slices to compare are close in time. The order of the groups is random in
+    the first round of each pair of rounds, and reversed in the second. With two protections, this makes each of them
+    the first one of each group in one of the two rounds: with a random order in both rounds, this would be left to
+    chance, since each group begins with the protection with which the group before it ended.
+
+    Some factors are slow: changing their level takes seconds. All groups with the same levels of slow factors therefore
+    stay together.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -111,18 +115,22 @@ class Schedule:
         control comes before its replicate in one round and after it in the other. Chance decides in which of the two
         rounds it comes first.
         """
-        chance = random.Random(f"{self._plan.seed}/{number}")
+        chance = random.Random(f"{self._plan.seed}/{number // 2}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
         levels: dict[tuple[str | None, ...], dict[tuple[str, str], list[PlannedArm]]] = {}
         for workload, arms in workloads.items():
             for arm in map(self._plan.arm, arms):
                 groups = levels.setdefault(tuple(arm.levels.get(each) for each in slow), {})
                 groups.setdefault((workload, arm.context), []).append(arm)
+        groups_in_order = [
+            (level, group) for level in _shuffled(chance, levels) for group in _shuffled(chance, levels[level])
+        ]
+        if number % 2:
+            groups_in_order.reverse()
         slices = []
-        for level in _shuffled(chance, levels):
-            for workload, context in _shuffled(chance, levels[level]):
-                group = f"{self._plan.seed}/{level}/{workload}/{context}"
-                slices += self._slices(workload, levels[level][workload, context], group, number)
+        for level, (workload, context) in groups_in_order:
+            group = f"{self._plan.seed}/{level}/{workload}/{context}"
+            slices += self._slices(workload, levels[level][workload, context], group, number)
         return slices
 
     def _slices(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[SliceKey]:

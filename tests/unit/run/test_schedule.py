@@ -117,6 +117,20 @@ def test_every_protection_is_equally_often_measured_twice_in_a_row(workloads: in
     assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 
 
+@pytest.mark.parametrize("workloads", [1, 2, 3])
+def test_each_of_two_protections_is_measured_first_in_one_of_two_rounds(workloads: int) -> None:
+    plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
+    measured = {name: [arm.name for arm in plan.arms] for name in list(plan.study.workloads)[:workloads]}
+    schedule, tls = Schedule(plan), plan.protected[0].name
+    for number in range(0, 40, 2):
+        # In each, the workloads in which the protected arm is measured before the control.
+        first, second = (
+            {key.workload: key.arm == tls for key in reversed(schedule.round(each, measured))}
+            for each in (number, number + 1)
+        )
+        assert all(first[name] != second[name] for name in measured)
+
+
 def test_round_measures_all_arms_of_one_distance_before_the_next_distance() -> None:
     plan = plan_of("mysql-transport", "default", "distance=lan,us-us")
     slices = Schedule(plan).round(0, {"connect": [arm.name for arm in plan.arms]})
