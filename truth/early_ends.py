@@ -1,4 +1,4 @@
-"""What a run would have reported if somebody had ended it for its figures, at a moment that was not planned.
+"""What a run would have reported if somebody had ended it because of its figures.
 
 A run is replayed round by round, with the analysis and the rules of `costof` itself, until such an end or its own.
 Rounds that the whole run discarded as disturbed are left out, although an early end might not have known them all.
@@ -39,8 +39,8 @@ class EarlyEnd(Model):
     def holds(self, widened: bool) -> bool:
         return abs(self.estimate - self.added) <= self.reported_half_width(widened)
 
-    def excludes_nothing(self, widened: bool) -> bool:
-        """Return whether the interval excludes a cost of 0."""
+    def excludes_zero(self, widened: bool) -> bool:
+        """Return whether a cost of 0 lies outside the interval."""
         return abs(self.estimate) > self.reported_half_width(widened)
 
     def reported_half_width(self, widened: bool) -> float:
@@ -53,7 +53,7 @@ def when_convincing(run: Run, arm: PlannedArm) -> EarlyEnd:
     Somebody who watches the run and presses Ctrl-C as soon as it shows an effect would end it there.
     """
     for end, _ in _ends(run, arm, FEWEST_ROUNDS):
-        if end.excludes_nothing(widened=False):
+        if end.excludes_zero(widened=False):
             break
     return end
 

@@ -68,13 +68,13 @@ class EarlyEnds:
     """Ends of runs that somebody chose for their figures.
 
     `rounds` and `half_width` (as a share of the control's time) are medians. `hold` is the share of intervals that
-    contain the truth, and `exclude_nothing` of those that exclude 0.
+    contain the truth, and `exclude_zero` of those that exclude 0.
     """
 
     rounds: float
     half_width: float
     hold: Proportion
-    exclude_nothing: Proportion
+    exclude_zero: Proportion
 
     @classmethod
     def of(cls, ends_and_controls: Iterable[tuple[EarlyEnd | None, float]], widened: bool) -> EarlyEnds:
@@ -83,7 +83,7 @@ class EarlyEnds:
             rounds=median(end.rounds for end, _ in both),
             half_width=median(end.reported_half_width(widened) / control for end, control in both),
             hold=Proportion.among(end.holds(widened) for end, _ in both),
-            exclude_nothing=Proportion.among(end.excludes_nothing(widened) for end, _ in both),
+            exclude_zero=Proportion.among(end.excludes_zero(widened) for end, _ in both),
         )
 
 

@@ -12,7 +12,7 @@ from truth.rows import Rows
 
 @dataclass(frozen=True)
 class Goal:
-    """What a proportion should be: from `low` to `high`, with an interval from `lowest` to `highest`."""
+    """A goal for a proportion: it lies between `low` and `high`, and its interval between `lowest` and `highest`."""
 
     low: float
     high: float
@@ -73,7 +73,7 @@ def goals(rows: Rows) -> list[list[str]]:
         figure = f"reported intervals that contain the truth if Ctrl-C ends a convincing run: {case.truth}"
         lines += [_line(figure, COVERAGE_AT_ANY_END, ended.hold, ended.half_width)]
     ended = nothing.ended_when_convincing(widened=True)
-    lines += [_line("the same intervals without 0, of identical arms", FALSE, ended.exclude_nothing)]
+    lines += [_line("the same intervals without 0, of identical arms", FALSE, ended.exclude_zero)]
     if same := identical(rows.pairs):
         lines += [_line('identical commands with the verdict "costs" or "saves"', FALSE, judged_different(same))]
         peer = peer_judged_different(same)

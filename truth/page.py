@@ -96,11 +96,11 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
     every: list[Row] = [*rows.effects, *rows.peers, *rows.tails, *rows.pairs]
     done = {row.trial: row for row in every}
     spells = [case for case in by_truth if case.payers == DOUBLED[1].payers]
-    same = identical(rows.pairs)
+    same, planned = identical(rows.pairs), trials(sizes)
     return {
         "quick": sizes.quick,
-        "done": sum(trial.name in done for trial in trials(sizes)),
-        "planned": len(trials(sizes)),
+        "done": sum(trial.name in done for trial in planned),
+        "planned": len(planned),
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
@@ -110,7 +110,7 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
         "pair_seconds": PAIR_SECONDS,
         "cold": COLD_REQUESTS,
         "precision": f"{PRECISION:.0%}",
-        "peer_off": _off((row.peer_estimate / row.peer_control) for row in same),
+        "peer_off": _off(row.peer_estimate / row.peer_control for row in same),
         "costof_off": _off(row.estimate / row.control for row in same),
         "analysed_again": len({row.trial for row in rows.effects if row.judged_anew}),
         "analysis_commits": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
@@ -190,7 +190,7 @@ def _half_width(case: Case) -> str:
 
 def _when_convincing(case: Case) -> list[str]:
     planned, reported = map(case.ended_when_convincing, (False, True))
-    shares = [share for ends in (planned, reported) for share in (ends.hold, ends.exclude_nothing)]
+    shares = [share for ends in (planned, reported) for share in (ends.hold, ends.exclude_zero)]
     return [case.truth, f"{planned.rounds:.0f}", *map(str, shares)]
 
 
@@ -213,11 +213,7 @@ def _tails(rows: Rows) -> Iterator[list[str]]:
 def _peers(rows: Rows) -> Iterator[list[str]]:
     """Yield a table line for each true cost, with the errors of each tool."""
     for case in cases(row for row in rows.effects if row.service == "http" and not row.carry_over):
-        same = [
-            row
-            for row in rows.peers
-            if (row.payers, row.added_share, row.carry_over, row.disturbed) == (*case.cost, case.disturbed)
-        ]
+        same = [row for row in rows.peers if (row.cost, row.disturbed) == (case.cost, case.disturbed)]
         by_tool = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
         missed = Proportion.among(not row.holds for row in case.rows)
         yield [*_case(case), *by_tool, _wrong(case.rows), missed.counted]

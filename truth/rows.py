@@ -43,6 +43,11 @@ class Row(Model):
     boot: str = Field(default="", description="The machine's boot; '' if not recorded.")
 
     @property
+    def cost(self) -> tuple[str, float, bool]:
+        """The columns that name the true cost, as in `Cost.key`."""
+        return self.payers, self.added_share, self.carry_over
+
+    @property
     def trial_kind(self) -> str:
         return self.trial.partition("/")[0]
 
