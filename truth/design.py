@@ -24,7 +24,7 @@ SLICE_NS = 40_000_000
 COLD_REQUESTS = 50
 #: Every request waits this long in the relay, also those of the control. During a wait the client falls asleep, and its
 #: wake-up takes time that the relay does not count. Without this, only the arm's requests would have such wake-ups.
-BASE_NS = 50_000
+BASE_NS = 200_000
 
 Kind = Literal["effect", "peer", "command", "tail", "pair"]
 
@@ -112,7 +112,7 @@ PEERS = ("ab", "wrk")
 #: The tool that also compares the commands that `costof` compares. It measures commands one after the other.
 BENCHMARKER = "hyperfine"
 #: The name of trials that compare a command with itself, and the seconds that each comparison of commands takes.
-IDENTICAL, PAIR_SECONDS = "identical commands", 3
+IDENTICAL, PAIR_SECONDS = "identical commands", 10
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Sizes:
         return 1 if self.quick else CELLS[cost] // len(SERVICES) // len(DISTURBED)
 
 
-FULL = Sizes(quick=False, budget_seconds=10, peers=5, commands=5, tails=10, pairs=200)
+FULL = Sizes(quick=False, budget_seconds=10, peers=5, commands=5, tails=10, pairs=120)
 QUICK = Sizes(quick=True, budget_seconds=4, peers=1, commands=1, tails=2, pairs=5)
 
 

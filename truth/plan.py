@@ -30,7 +30,7 @@ from truth.goals import COVERAGE, COVERAGE_AT_ANY_END, FALSE, NOTICED, TAIL_TOLE
 TEMPLATE = Path(__file__).with_name("plan.md.jinja")
 PAGE = "truth-plan.md"
 #: The mean seconds of a trial with its lab and analysis, measured in an earlier campaign on two cores.
-SECONDS: dict[Kind, float] = {"effect": 11, "peer": 16, "command": 12, "tail": 7, "pair": 8}
+SECONDS: dict[Kind, float] = {"effect": 9, "peer": 16, "command": 26, "tail": 7, "pair": 25}
 
 
 def text() -> str:

@@ -88,10 +88,14 @@ class Schedule:
     """The order of a run's slices (measured windows) in each round. The plan's seed determines the order.
 
     The arms (compared configurations) of one workload in one context, such as one distance, form a group. They are
-    measured one after another, so that the slices to compare are close in time. The order of the groups is random in
-    the first round of each pair of rounds, and reversed in the second. With two protections, this makes each of them
-    the first one of each group in one of the two rounds: with a random order in both rounds, this would be left to
-    chance, since each group begins with the protection with which the group before it ended.
+    measured one after another, so that the slices to compare are close in time. Each group begins with the protection
+    with which the group before it ended.
+
+    The order of the groups is random for each four rounds: the second and the fourth round reverse it. With two
+    protections, this makes each of them the first one of each group in two of the four rounds. In addition, the third
+    round begins with the other protection than the first. Otherwise each round with an even number of groups would
+    begin and end with the same protection, and only this protection would have slices that follow a slice of the same
+    group and protection: only its caches would be warm.
 
     Some factors are slow: changing their level takes seconds. All groups with the same levels of slow factors therefore
     stay together.
@@ -107,15 +111,12 @@ class Schedule:
 
         `workloads` maps each workload to the names of the arms that can run it.
 
-        The arms of one workload and context are measured one after another, as a group. Each group begins with the
-        protection with which the group before it ended (see `BalancedOrders`).
-
         The control and its replicate (its identical copy) count as one protection and follow each other. The control is
         thus measured after itself as often as other arms are measured after themselves. In every pair of rounds, the
         control comes before its replicate in one round and after it in the other. Chance decides in which of the two
         rounds it comes first.
         """
-        chance = random.Random(f"{self._plan.seed}/{number // 2}")
+        chance = random.Random(f"{self._plan.seed}/{number // 4}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
         levels: dict[tuple[str | None, ...], dict[tuple[str, str], list[PlannedArm]]] = {}
         for workload, arms in workloads.items():
@@ -127,6 +128,9 @@ class Schedule:
         ]
         if number % 2:
             groups_in_order.reverse()
+        protections = {arm.protection for arm in self._plan.arms if not arm.replicate}
+        if number % 4 == 2 and len(groups_in_order) > 1 and len(protections) == 2:
+            self._last = next(each for each in protections if each != self._last)
         slices = []
         for level, (workload, context) in groups_in_order:
             group = f"{self._plan.seed}/{level}/{workload}/{context}"

@@ -119,6 +119,8 @@ impl Pool {
     fn execute(&mut self, plan: &Plan, assignment: &Assignment) -> std::io::Result<()> {
         let workers = &self.workers[assignment.arm][assignment.workload];
         treat_as_batch(is_batch(&plan.workloads[assignment.workload], workers.len()));
+        // All other tasks of this thread wait for a command.
+        self.executor.reactor().set_alone(workers.len() == 1);
         for (task, slot) in workers {
             slot.give(*task, assignment.command.clone());
         }

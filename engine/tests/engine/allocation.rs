@@ -145,6 +145,7 @@ fn extra_allocations(workload: Value, settings: impl Settings + 'static, transpo
         on_runtime(move |reactor| async move { settings.discover(&transport, &reactor, TIMEOUT_NS).await }).unwrap();
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
+    reactor.set_alone(true);
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));
     let slot = Rc::new(Slot::new(reactor.clone(), log.clone(), busy.clone(), TIMEOUT_NS));

@@ -8,7 +8,7 @@ import random
 import re
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +129,21 @@ def test_each_of_two_protections_is_measured_first_in_one_of_two_rounds(workload
             for each in (number, number + 1)
         )
         assert all(first[name] != second[name] for name in measured)
+
+
+@pytest.mark.parametrize("workloads", [1, 2, 3, 4])
+def test_each_of_two_protections_follows_every_workload_equally_often(workloads: int) -> None:
+    plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
+    measured = {name: [arm.name for arm in plan.arms] for name in list(plan.study.workloads)[:workloads]}
+    schedule, tls = Schedule(plan), plan.protected[0].name
+    keys = [key for number in range(400) for key in schedule.round(number, measured)]
+    # The control and its identical copy follow each other, and count as one slice here.
+    slices = [each for each, _ in groupby((key.workload, key.arm == tls) for key in keys)]
+    steps = Counter((before, key, of_tls == after_tls, of_tls) for (before, after_tls), (key, of_tls) in pairwise(slices))
+    for before, key, same in {step[:3] for step in steps}:
+        with_tls, without = steps[before, key, same, True], steps[before, key, same, False]
+        assert abs(with_tls - without) <= 0.1 * (with_tls + without), (before, key, same)
+    assert all(steps[name, name, True, True] for name in measured), "also after a slice of the same workload"
 
 
 def test_round_measures_all_arms_of_one_distance_before_the_next_distance() -> None:

@@ -37,6 +37,7 @@ pub struct Reactor {
     woken: RefCell<Vec<TaskId>>,
     spawned: RefCell<Vec<Task>>,
     current: Cell<TaskId>,
+    alone: Cell<bool>,
 }
 
 /// The instant at which a task's current operation times out. Deadlines need no timers, because all of them are checked
@@ -61,6 +62,7 @@ impl Reactor {
             woken: RefCell::default(),
             spawned: RefCell::default(),
             current: Cell::new(0),
+            alone: Cell::new(false),
         }))
     }
 
@@ -97,6 +99,15 @@ impl Reactor {
         let mut yielded = false;
         poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
         self.check_deadline()
+    }
+
+    /// Set whether only one task of this thread has work. Such a task may wait in `recv` instead of in `epoll_wait`.
+    pub fn set_alone(&self, alone: bool) {
+        self.alone.set(alone);
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.get()
     }
 
     pub(super) fn check_deadline(&self) -> Result<()> {

@@ -1,12 +1,15 @@
 //! Tests of the runtime with connections between tasks and threads.
 
 use super::{Executor, Reactor, Watched};
+use base::clock;
+use base::error::Class;
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::time::Duration;
 
 const CONNECTIONS: usize = 600;
 
@@ -25,7 +28,7 @@ fn pair(reactor: &Rc<Reactor>) -> (Watched, UnixStream) {
 
 async fn receive(watched: &Watched, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     loop {
-        match watched.receive(buffer) {
+        match watched.receive_or_wait(buffer) {
             Err(Errno::AGAIN) => watched.readable().await.unwrap(),
             outcome => return outcome,
         }
@@ -72,12 +75,51 @@ fn many_connections_receive_all_bytes_in_order() {
 
 #[test]
 fn all_bytes_are_received_while_the_peer_is_still_sending() {
-    run(|reactor| async move {
-        let (ours, mut theirs) = pair(&reactor);
-        let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());
-        assert!(receive_all(&ours).await == pattern(0, 5_000_000));
-        sender.join().unwrap();
-    });
+    for alone in [false, true] {
+        run(move |reactor| async move {
+            reactor.set_alone(alone);
+            let (ours, mut theirs) = pair(&reactor);
+            let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());
+            assert!(receive_all(&ours).await == pattern(0, 5_000_000));
+            sender.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn wait_in_recv_ends_at_the_deadline() {
+    // A peer that sends nothing, and one that always sends the next byte before `LONGEST_WAIT` is over.
+    for peer_sends in [false, true] {
+        run(move |reactor| async move {
+            reactor.set_alone(true);
+            let (ours, mut theirs) = pair(&reactor);
+            let sender = std::thread::spawn(move || {
+                for _ in 0..20_000 {
+                    std::thread::sleep(Duration::from_millis(2));
+                    if peer_sends && theirs.write_all(b"x").is_err() {
+                        break;
+                    }
+                    if !peer_sends && theirs.read(&mut [0]).is_ok() {
+                        break;
+                    }
+                }
+            });
+            reactor.set_deadline(clock::now() + 100_000_000);
+            let failure = loop {
+                match ours.receive_or_wait(&mut [0; 16]) {
+                    Ok(0) => panic!("the deadline had no effect"),
+                    Err(Errno::AGAIN) => match ours.readable().await {
+                        Ok(()) => {}
+                        Err(failure) => break failure,
+                    },
+                    outcome => assert!(outcome.is_ok()),
+                }
+            };
+            assert_eq!(failure.class, Class::Timeout);
+            drop(ours);
+            sender.join().unwrap();
+        });
+    }
 }
 
 #[test]

@@ -4,13 +4,14 @@ use super::reactor::{Reactor, TaskId};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// The last known readiness of one descriptor, and the task that waits for it.
 pub(super) struct Source {
@@ -45,12 +46,20 @@ impl Drop for TemporaryDeadline<'_> {
     }
 }
 
+/// The longest wait in `recv`. After it the task waits by epoll, which also checks its deadline.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
 /// A descriptor for which tasks can wait. It remembers its last known readiness and is closed when dropped.
 pub struct Watched {
     fd: OwnedFd,
     reactor: Rc<Reactor>,
     source: Rc<Source>,
     key: usize,
+    /// Whether the task has waited on this descriptor. Many connections have one answer only, so the first wait is by
+    /// epoll and saves the calls that make the descriptor blocking.
+    has_waited: Cell<bool>,
+    /// Whether `recv` waits, for at most `LONGEST_WAIT`. Calls that must not wait pass `DONTWAIT`.
+    blocking: Cell<bool>,
 }
 
 impl Watched {
@@ -58,7 +67,14 @@ impl Watched {
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
         let key = reactor.add_source(source.clone());
-        let watched = Watched { fd, reactor: reactor.clone(), source, key };
+        let watched = Watched {
+            fd,
+            reactor: reactor.clone(),
+            source,
+            key,
+            has_waited: Cell::new(false),
+            blocking: Cell::new(false),
+        };
         watched.reactor.epoll().watch(watched.as_fd(), key)?;
         Ok(watched)
     }
@@ -70,11 +86,38 @@ impl Watched {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
         }
+        self.receive_with(buffer, RecvFlags::DONTWAIT)
+    }
+
+    /// Receive bytes like `receive`, but wait for them if no other task of this thread has work. A wait in `recv` saves
+    /// the call of `epoll_wait`. Errors: like `receive`, and `AGAIN` after `LONGEST_WAIT` or the task's deadline.
+    pub fn receive_or_wait(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        if self.is_readable() || !self.reactor.is_alone() || !self.has_waited.replace(true) {
+            return self.receive(buffer);
+        }
+        // The reactor checks deadlines only when a task waits by epoll.
+        if clock::now() >= self.reactor.deadline() {
+            return Err(Errno::AGAIN);
+        }
+        if !self.blocking.get() {
+            sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(LONGEST_WAIT))?;
+            rustix::io::ioctl_fionbio(&self.fd, false)?;
+            self.blocking.set(true);
+        }
+        match self.receive_with(buffer, RecvFlags::empty()) {
+            Err(Errno::INTR) => Err(Errno::AGAIN),
+            outcome => outcome,
+        }
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> rustix::io::Result<usize> {
         let capacity = buffer.len();
-        let outcome = rustix::net::recv(&self.fd, buffer, RecvFlags::empty()).map(|(_, received)| received);
+        let outcome = rustix::net::recv(&self.fd, buffer, flags).map(|(_, received)| received);
         // A read that did not fill the buffer has emptied the socket, so the next read must wait for an event.
-        if outcome.is_ok_and(|received| received < capacity) || outcome == Err(Errno::AGAIN) {
-            self.drained();
+        match outcome {
+            Ok(received) if received == capacity => self.source.readable.set(true),
+            Ok(_) | Err(Errno::AGAIN) => self.drained(),
+            Err(_) => {}
         }
         outcome
     }
@@ -86,7 +129,7 @@ impl Watched {
             return Err(Errno::AGAIN);
         }
         // Sending on a closed connection must return an error and not raise SIGPIPE.
-        let outcome = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL);
+        let outcome = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         if outcome.is_ok_and(|sent| sent < bytes.len()) || outcome == Err(Errno::AGAIN) {
             self.source.writable.set(false);
         }
@@ -95,6 +138,12 @@ impl Watched {
 
     pub fn is_readable(&self) -> bool {
         self.source.readable.get()
+    }
+
+    /// Return whether no event has reported new bytes or the end of the stream since the last read. Return false where
+    /// this is unknown, because the task may have waited in `recv` since the last events.
+    pub fn is_quiet(&self) -> bool {
+        !self.is_readable() && !self.reactor.is_alone()
     }
 
     /// Return whether an epoll event has reported that the peer has ended or reset the connection.

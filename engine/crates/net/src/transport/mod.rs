@@ -71,7 +71,7 @@ enum Layer {
     Tls(SslStream<Tcp>),
 }
 
-/// The outcome of one attempt to read or write without blocking.
+/// The outcome of one attempt to read or write.
 enum Attempt {
     Done(usize),
     WantsReadable,
@@ -181,7 +181,7 @@ impl Stream {
     /// Wait for bytes, receive them and return their number. Return 0 at the end of the stream.
     pub async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
-            match self.layer.read(buffer)? {
+            match self.layer.read_or_wait(buffer)? {
                 Attempt::Done(received) => return Ok(received),
                 wait => self.wait(wait).await?,
             }
@@ -216,7 +216,7 @@ impl Stream {
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {
-            let attempt = SHARED_BUFFER.with_borrow_mut(|buffer| self.layer.read(buffer))?;
+            let attempt = SHARED_BUFFER.with_borrow_mut(|buffer| self.layer.read_or_wait(buffer))?;
             match attempt {
                 Attempt::Done(received) => return Ok(SHARED_BUFFER.with_borrow(|buffer| look(&buffer[..received]))),
                 wait => self.wait(wait).await?,
@@ -224,9 +224,10 @@ impl Stream {
         }
     }
 
-    /// Return whether no event has reported new bytes or the end of the stream since the last read.
+    /// Return whether no event has reported new bytes or the end of the stream since the last read. Return false where
+    /// this is unknown ([`Watched::is_quiet`]).
     pub fn is_quiet(&self) -> bool {
-        !self.tcp().watched().is_readable()
+        self.tcp().watched().is_quiet()
     }
 
     /// Ask the kernel and return whether the connection is still usable: the peer has neither ended it nor sent
@@ -271,14 +272,33 @@ impl Stream {
     }
 
     fn tcp(&self) -> &Tcp {
-        match &self.layer {
-            Layer::Plain(tcp) => tcp,
-            Layer::Tls(stream) => stream.get_ref(),
-        }
+        self.layer.tcp()
     }
 }
 
 impl Layer {
+    fn tcp(&self) -> &Tcp {
+        match self {
+            Layer::Plain(tcp) => tcp,
+            Layer::Tls(stream) => stream.get_ref(),
+        }
+    }
+
+    fn tcp_mut(&mut self) -> &mut Tcp {
+        match self {
+            Layer::Plain(tcp) => tcp,
+            Layer::Tls(stream) => stream.get_mut(),
+        }
+    }
+
+    /// Read like `read`, but wait for bytes as [`Watched::receive_or_wait`] does.
+    fn read_or_wait(&mut self, buffer: &mut [u8]) -> Result<Attempt> {
+        self.tcp_mut().may_wait = true;
+        let attempt = self.read(buffer);
+        self.tcp_mut().may_wait = false;
+        attempt
+    }
+
     fn read(&mut self, buffer: &mut [u8]) -> Result<Attempt> {
         match self {
             Layer::Plain(tcp) => plain_attempt(tcp.read(buffer), Attempt::WantsReadable),
@@ -320,6 +340,8 @@ pub struct Tcp {
     traffic: Traffic,
     /// True if bytes were sent since bytes last arrived: the next arrival of bytes completes a round trip.
     awaiting: bool,
+    /// Whether a read may wait for bytes.
+    may_wait: bool,
 }
 
 impl Tcp {
@@ -338,11 +360,11 @@ impl Tcp {
         sockopt::socket_error(&watched)??;
         // In the TCP handshake the client sends the last packet. If the server speaks first, its greeting arrives one
         // round trip after that packet, so `awaiting` begins as true.
-        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
+        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true, may_wait: false })
     }
 
     fn accepted(watched: Watched) -> Self {
-        Tcp { watched, traffic: Traffic::default(), awaiting: false }
+        Tcp { watched, traffic: Traffic::default(), awaiting: false, may_wait: false }
     }
 
     pub fn traffic(&self) -> Traffic {
@@ -365,7 +387,7 @@ impl Tcp {
 
 impl Read for Tcp {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let received = self.watched.receive(buffer)?;
+        let received = if self.may_wait { self.watched.receive_or_wait(buffer) } else { self.watched.receive(buffer) }?;
         self.traffic.bytes_received += received as u64;
         if received > 0 && std::mem::take(&mut self.awaiting) {
             self.traffic.round_trips += 1;
