@@ -139,7 +139,9 @@ def test_each_of_two_protections_follows_every_workload_equally_often(workloads:
     keys = [key for number in range(400) for key in schedule.round(number, measured)]
     # The control and its identical copy follow each other, and count as one slice here.
     slices = [each for each, _ in groupby((key.workload, key.arm == tls) for key in keys)]
-    steps = Counter((before, key, of_tls == after_tls, of_tls) for (before, after_tls), (key, of_tls) in pairwise(slices))
+    steps = Counter(
+        (before, key, of_tls == after_tls, of_tls) for (before, after_tls), (key, of_tls) in pairwise(slices)
+    )
     for before, key, same in {step[:3] for step in steps}:
         with_tls, without = steps[before, key, same, True], steps[before, key, same, False]
         assert abs(with_tls - without) <= 0.1 * (with_tls + without), (before, key, same)
