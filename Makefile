@@ -68,7 +68,7 @@ bench: setup
 	@scripts/system-packages bench
 	@$(BIN)/python -m benches.run
 
-# The campaign of docs/truth-plan.md: about eleven hours on an idle machine; continues after an interruption. QUICK=1: ten
+# The campaign of docs/truth-plan.md: about ten hours on an idle machine; continues after an interruption. QUICK=1: ten
 # minutes, in runs/truth-quick. AGAIN=1: measures nothing, and analyses the kept results with the current code. PAGE=1:
 # measures nothing, and writes the page from the existing data.
 truth: setup

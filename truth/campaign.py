@@ -5,6 +5,7 @@ When a trial ends, its ledger (the raw records of the run) is archived, and its 
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import shutil
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import click
 
+from costof import format as fmt
+from costof.messages.process import engine_path
 from costof.programs.relay import NS_PER_MS, RelayCost
 from costof.results.ledger import now
 from costof.run.machine import cpu_model, read_machine
@@ -32,7 +35,7 @@ from truth.runs import measure, plan_trial
 
 ROOT = Path(__file__).parents[1]
 #: The code that measures and the code that analyses. All trials of a campaign must be of one commit of this code.
-SOURCES = ("costof", "engine", "truth", "tests/support")
+SOURCES = ("costof", "engine", "truth", "tests/support", "pyproject.toml", "constraints.txt")
 #: The code that only lays out the page, which may change at any time.
 LAYOUT = ("truth/page.py", "truth/pictures.py", "truth/truth.md.jinja", "truth/plan.md.jinja")
 #: This many failed trials in a row end a campaign, because it would not get better by itself.
@@ -55,10 +58,12 @@ def check_commit(rows: Rows) -> None:
 
 
 def check_machine() -> None:
-    """Raise `ClickException` if another tool is missing, or if real-time priority is not permitted.
+    """Raise `ClickException` if another tool is missing, an engine of other sources is set, or priority is refused.
 
-    Without this priority the relay may wait for a core, and delay a request longer than it counts.
+    Without real-time priority the relay may wait for a core, and delay a request longer than it counts.
     """
+    if "COSTOF_ENGINE" in os.environ:
+        raise click.ClickException("unset COSTOF_ENGINE: a campaign measures with the engine that `make` installs")
     if missing := [tool for tool in (*PEERS, BENCHMARKER) if shutil.which(tool) is None]:
         raise click.ClickException(f"{', '.join(missing)} not found; run scripts/system-packages tests bench")
     if subprocess.run(["chrt", "--fifo", "1", "true"], check=False, capture_output=True).returncode:
@@ -69,27 +74,32 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     """Run all missing trials. Return the number of failed trials. Ctrl-C loses only the current trial.
 
     If a trial fails, its error is recorded and the next trial begins, because a campaign runs unattended. The next
-    start of the campaign retries the failed trials. Raises `ClickException` if many trials in a row fail, or if the
-    sources change meanwhile.
+    start of the campaign retries the failed trials. Raises `ClickException` if many trials in a row fail, if a trial
+    fails whose service time others need, or if the sources or the installed engine change meanwhile.
     """
     every, commit = trials(sizes), read_commit()
     missing = [trial for trial in every if not rows.has(trial)]
     first = _service_time_trials(rows) if missing else []
     remaining = first + [trial for trial in missing if trial not in first]
     print(f"{len(missing)} of {len(every)} trials remain", flush=True)
-    started, failed, in_a_row = time.monotonic(), 0, 0
+    started, failed, in_a_row, installed = time.monotonic(), 0, 0, _installed_engine()
     for number, trial in enumerate(remaining, 1):
         about = describe(trial, commit, wait_until_idle())
         try:
             new, in_a_row = _run_trial(trial, about, sizes, rows, ledgers), 0
+        except click.ClickException:
+            raise
         except Exception as error:
             traceback.print_exc()
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             new, failed, in_a_row = [FailureRow(**dict(about), reason=reason)], failed + 1, in_a_row + 1
         _check_unchanged(commit)
+        if _installed_engine() != installed:
+            raise click.ClickException("the installed engine has changed during the campaign")
         rows.add(new)
-        if in_a_row == FAILURES_IN_A_ROW:
-            raise click.ClickException(f"{in_a_row} trials in a row have failed; see above")
+        if in_a_row == FAILURES_IN_A_ROW or (in_a_row and trial in first):
+            raise click.ClickException(f"{fmt.plural(in_a_row, 'trial')} in a row failed; see above")
+        _free_memory()
         hours = (time.monotonic() - started) / number * (len(remaining) - number) / 3600
         print(f"{number}/{len(remaining)} {trial.name}; {hours:.1f} h left", flush=True)
     return failed
@@ -125,6 +135,19 @@ def judge_again(rows: Rows, ledgers: Ledgers) -> int:
     return failed
 
 
+def _free_memory() -> None:
+    """Free the objects of a trial's run. The analysis of each run exempts all objects from garbage collection."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def _installed_engine() -> tuple[int, int]:
+    """Return the time of the installed engine's last change, and its size."""
+    about = engine_path().stat()
+    return about.st_mtime_ns, about.st_size
+
+
 def _check_unchanged(commit: str) -> None:
     if read_commit() != commit:
         raise click.ClickException(f"the sources have changed during the campaign; they were at {commit}")
@@ -133,7 +156,7 @@ def _check_unchanged(commit: str) -> None:
 def _run_trial(trial: Trial, about: Row, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
     # A run that was measured counts, even if its analysis failed or its rows were lost.
     if ledgers.has(trial.name):
-        return _judged_from_archive(trial.name, ledgers)
+        return _judged_from_archive(trial.name, ledgers, about.commit)
     budget = sizes.budget_seconds
     cost = trial.cost.at(0.0 if trial.cost == NOTHING else rows.service_ms(trial.service, trial.disturbed))
     if trial.kind == "effect":
@@ -157,7 +180,7 @@ def _effects(trial: Trial, cost: RelayCost, about: Row, budget: int, ledgers: Le
             ledger = measure(plan_trial(trial, budget), trial.service, cost, Path(folder) / "run")
         _check_unchanged(about.commit)
         ledgers.keep(measured, ledger)
-    return _judged_from_archive(trial.name, ledgers)
+    return _judged_from_archive(trial.name, ledgers, about.commit)
 
 
 def _place(trial: Trial) -> AbstractContextManager[None]:
@@ -165,8 +188,11 @@ def _place(trial: Trial) -> AbstractContextManager[None]:
     return neighbour(trial.seed) if trial.disturbed else nullcontext()
 
 
-def _judged_from_archive(trial: str, ledgers: Ledgers) -> list[EffectRow]:
+def _judged_from_archive(trial: str, ledgers: Ledgers, commit: str = "") -> list[EffectRow]:
+    """Return the rows of an archived run. Raise `ClickException` if it was not measured at `commit`, if given."""
     with ledgers.opened(trial) as (measured, ledger):
+        if commit and measured.about.commit != commit:
+            raise click.ClickException(f"{trial} was measured at {measured.about.commit}; remove runs/truth")
         return rows_of(Judged(ledger), measured.about, measured.long_run_ms)
 
 

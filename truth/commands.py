@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from costof.errors import EXIT_ANSWERED, CostofError, ErrorText
+from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, ErrorText
 from costof.programs.relay import FREE
 from costof.report.result import Result
 from costof.results.models import Effect
-from truth.design import BENCHMARKER, PAIR_SECONDS, Trial
+from truth.design import BENCHMARKER, PAIR_SECONDS, TIMEOUT_SECONDS, Trial
 from truth.lab import TruthLab
 from truth.rows import PairRow, Row
 from truth.runs import SERVERS, plan_trial
@@ -62,7 +62,7 @@ def _milliseconds(line: str) -> float:
     times = []
     for _ in range(RUNS_BEFORE):
         began = time.monotonic()
-        subprocess.run(line.split(), check=True)
+        subprocess.run(line.split(), check=True, timeout=TIMEOUT_SECONDS)
         times.append(time.monotonic() - began)
     return median(times) * MS_PER_SECOND
 
@@ -91,10 +91,12 @@ def _compare(trial: Trial, first: str, second: str) -> Effect:
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "costof", "versus", "--budget", f"{PAIR_SECONDS}s", "--seed", str(trial.seed)]
         argv += ["--out", f"{folder}/run", first, second]
-        completed = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if completed.returncode != EXIT_ANSWERED:
+        completed = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
+        file = Path(folder) / "run" / "result.json"
+        result = Result.model_validate_json(file.read_bytes()) if file.exists() else None
+        # A run with too few rounds for a verdict counts too. It ends with `EXIT_PARTIAL`, as a run does that was ended.
+        if completed.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL) or result is None or result.partial:
             raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=completed.stderr[-300:])
-        result = Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
     headline = next(metric.name for metric in result.metrics if metric.headline)
     return next(each for each in result.effects if each.metric == headline)
 
@@ -104,6 +106,6 @@ def _run_benchmarker(effect: Effect, *commands: str) -> tuple[dict[str, float], 
     runs = max(10, round(PAIR_SECONDS / 2 / (effect.control_value / MS_PER_SECOND)))
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         argv = [BENCHMARKER, "--shell", "none", "--warmup", "3", "--runs", str(runs), "--export-json", file.name]
-        subprocess.run([*argv, *commands], capture_output=True, check=True)
+        subprocess.run([*argv, *commands], capture_output=True, check=True, timeout=TIMEOUT_SECONDS)
         first, second = json.load(file)["results"]
     return first, second

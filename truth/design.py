@@ -113,6 +113,8 @@ PEERS = ("ab", "wrk")
 BENCHMARKER = "hyperfine"
 #: The name of trials that compare a command with itself, and the seconds that each comparison of commands takes.
 IDENTICAL, PAIR_SECONDS = "identical commands", 10
+#: A program that has not ended after this time fails its trial, because a campaign runs unattended.
+TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

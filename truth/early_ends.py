@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
+from pydantic import Field
+
+from costof.errors import CostofError, ErrorText
 from costof.model import Finite, Model
 from costof.results.changes import every_change
 from costof.results.metrics import Samples
@@ -47,31 +50,49 @@ class EarlyEnd(Model):
         return self.half_width * (self.wider if widened else 1.0)
 
 
-def when_convincing(run: Run, arm: PlannedArm) -> EarlyEnd:
-    """Return the effect at the first round after which a planned end's interval excludes 0, otherwise at the run's end.
+class Replay(Model):
+    """Other ends of a run: the effects there, and whether the intervals that Ctrl-C reports hold at every end."""
 
-    Somebody who watches the run and presses Ctrl-C as soon as it shows an effect would end it there.
+    when_convincing: EarlyEnd | None = Field(
+        default=None,
+        description="The effect at the first round after which a planned end's interval excludes 0, otherwise at the "
+        "run's end. Somebody who watches the run and presses Ctrl-C as soon as it shows an effect would end it there.",
+    )
+    when_precise: EarlyEnd | None = Field(
+        default=None,
+        description="The effect at the round at which `--precision` would end the run, otherwise at the run's end.",
+    )
+    always_holds: bool | None = Field(
+        default=None, description="Whether the interval that Ctrl-C reports contains the truth after every round."
+    )
+
+
+def replay(run: Run, arm: PlannedArm) -> Replay:
+    """Return other ends of a run: what it would have reported about an arm after each of its rounds.
+
+    Raises `NOTHING_MEASURED` if the run has no rounds with this arm and its control.
     """
-    for end, _ in _ends(run, arm, FEWEST_ROUNDS):
-        if end.excludes_zero(widened=False):
-            break
-    return end
-
-
-def when_precise(run: Run, arm: PlannedArm) -> EarlyEnd:
-    """Return the effect at the round at which `--precision` would end the run, otherwise at the run's end."""
     plan, reached = run.plan.model_copy(update={"precision": PRECISION}), []
-    for end, samples in _ends(run, arm, ROUNDS_FOR_INTERVAL):
-        reached.append(precision(plan, samples))
-        if enough(plan, end.rounds, elapsed_seconds=0.0, reached=reached, longest_round=0.0):
-            break
-    return end
+    convincing, precise, holds = None, None, True
+    end = None
+    for end, samples in _ends(run, arm):
+        if precise is None:
+            reached.append(precision(plan, samples))
+            if enough(plan, end.rounds, elapsed_seconds=0.0, reached=reached, longest_round=0.0):
+                precise = end
+        if end.rounds >= FEWEST_ROUNDS:
+            holds = holds and end.holds(widened=True)
+            if convincing is None and end.excludes_zero(widened=False):
+                convincing = end
+    if end is None:
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"no round has '{arm.name}' and its control")
+    return Replay(when_convincing=convincing or end, when_precise=precise or end, always_holds=holds)
 
 
-def _ends(run: Run, arm: PlannedArm, first: int) -> Iterator[tuple[EarlyEnd, Samples]]:
-    """Yield the run as if it had ended after `first` rounds, after one more, and so on."""
+def _ends(run: Run, arm: PlannedArm) -> Iterator[tuple[EarlyEnd, Samples]]:
+    """Yield the run as if it had ended after the first rounds that give an interval, after one more, and so on."""
     numbers = sorted(run.samples.paired_rounds(QUERY, arm.control_arm or "", arm.name)[0])
-    for count in range(min(first, len(numbers)), len(numbers) + 1):
+    for count in range(min(ROUNDS_FOR_INTERVAL, len(numbers)), len(numbers) + 1):
         samples = run.samples.without(numbers[count:])
         changes = every_change(run.plan, samples, [QUERY])[QUERY]
         mean = next(each.difference for each in changes if each.arm == arm)

@@ -159,11 +159,16 @@ class Case:
 
     def ended_when_convincing(self, widened: bool) -> EarlyEnds:
         """Return the runs' ends as soon as they are convincing, with intervals for a planned or (widened) any end."""
-        return EarlyEnds.of(((row.when_convincing, row.control) for row in self.rows), widened)
+        return EarlyEnds.of(((row.replay.when_convincing, row.control) for row in self.rows), widened)
+
+    @property
+    def always_held(self) -> Proportion:
+        """Return the share of runs in which the interval that Ctrl-C reports contains the truth after every round."""
+        return Proportion.among(row.replay.always_holds for row in self.rows if row.replay.always_holds is not None)
 
     def ended_when_precise(self) -> EarlyEnds:
         """Return the runs' ends as soon as they are precise, with intervals for a planned end."""
-        return EarlyEnds.of(((row.when_precise, row.control) for row in self.rows), widened=False)
+        return EarlyEnds.of(((row.replay.when_precise, row.control) for row in self.rows), widened=False)
 
     @property
     def seconds(self) -> float:

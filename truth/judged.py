@@ -17,7 +17,7 @@ from costof.results.models import Effect
 from costof.results.run import Run, read_run
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from truth.early_ends import ADDED, QUERY, when_convincing, when_precise
+from truth.early_ends import ADDED, QUERY, replay
 from truth.rows import EffectRow, Row
 
 NS_PER_SECOND = 1e9
@@ -71,7 +71,7 @@ def _row(done: Judged, about: Row, paying: PlannedArm, long_run_ms: float) -> Ef
         **_common(done, about, effect.rounds),
         arm=arm,
         added=done.effect(ADDED, arm).difference.value,
-        truth_ratio=_truth_ratio(done, arm),
+        truth_ratio=_truth_ratio(done, paying),
         long_run=long_run_ms,
         control=effect.control_value,
         estimate=effect.difference.value,
@@ -83,15 +83,21 @@ def _row(done: Judged, about: Row, paying: PlannedArm, long_run_ms: float) -> Ef
         intermittent=bool(intermittent) and arm in intermittent.arms,
         order_told=any(each.metric == QUERY for each in done.result.carry_over),
         tail_told=any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)) if tails else None,
-        when_convincing=when_convincing(done.run, paying),
-        when_precise=when_precise(done.run, paying),
+        replay=replay(done.run, paying),
     )
 
 
-def _truth_ratio(done: Judged, arm: str) -> float:
-    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its rounds."""
-    measured, added = (done.run.samples.by_round(metric, arm) for metric in (QUERY, ADDED))
-    return math.exp(fmean(math.log(measured[number] / (measured[number] - added[number])) for number in measured))
+def _truth_ratio(done: Judged, arm: PlannedArm) -> float:
+    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its rounds.
+
+    The relay delays a request a little longer than it should. It does so with the control's requests too, so the cost
+    is what the arm's requests were delayed longer than the control's.
+    """
+    samples = done.run.samples
+    measured, added = (samples.by_round(metric, arm.name) for metric in (QUERY, ADDED))
+    common = samples.by_round(ADDED, arm.control_arm or "")
+    cost = {number: added[number] - common[number] for number in measured.keys() & common.keys()}
+    return math.exp(fmean(math.log(measured[number] / (measured[number] - cost[number])) for number in cost))
 
 
 def _replicate_row(done: Judged, about: Row) -> EffectRow:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from costof.errors import CostofError, ErrorText
 from costof.programs.relay import RelayCost
-from truth.design import Trial
+from truth.design import TIMEOUT_SECONDS, Trial
 from truth.lab import TruthLab
 from truth.rows import PeerRow, Row
 from truth.runs import SERVERS, plan_trial
@@ -37,12 +37,12 @@ def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> P
     arms = [plan.controls[0], plan.protected[0]]
     with TruthLab(plan, SERVERS[trial.service], cost) as lab:
         control, value = (TOOLS[trial.tool](f"http://{lab.entrance(arm)}/", seconds) for arm in arms)
-        truth = lab.added_ms(arms[1])
+        truth = lab.added_ms(arms[1]) - lab.added_ms(arms[0])
     return PeerRow(**dict(about), truth=truth, control=control, value=value, seconds=2 * seconds)
 
 
 def _figure(argv: list[str], pattern: str) -> float:
-    output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=TIMEOUT_SECONDS).stdout
     match = re.search(pattern, output)
     if match is None:
         raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument=argv[0], detail=output[-300:])

@@ -61,6 +61,7 @@ def text() -> str:
         false_verdicts=FALSE,
         noticed=NOTICED,
         found=f"{FOUND:.0%}",
+        slow_tails=FULL.tails,
         tail_tolerance=f"{TAIL_TOLERANCE:.0%}",
         margin=f"{TOLERANCE:.0%}",
     )

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
-from truth.early_ends import EarlyEnd
+from truth.early_ends import Replay
 
 ROWS = "rows.jsonl"
 #: The id of the current boot of this machine. After a reboot, the times of requests may differ.
@@ -83,8 +83,7 @@ class EffectRow(Row):
     rounds: int
     discarded: int
     seconds: Finite
-    when_convincing: EarlyEnd | None = Field(default=None, description="The run as if ended as soon as it convinces.")
-    when_precise: EarlyEnd | None = Field(default=None, description="The run as if ended as soon as it is precise.")
+    replay: Replay = Field(default_factory=Replay, description="The run as if it had ended otherwise.")
     judged_anew: str = Field(
         default="", description="The commit whose analysis replaced the first one; '' if none has."
     )
@@ -160,6 +159,11 @@ class PairRow(Row):
     @property
     def holds(self) -> bool:
         return self.low <= self.truth <= self.high
+
+    @property
+    def half_width(self) -> float:
+        """Return the interval's half-width as a share of the first command's time."""
+        return (self.high - self.low) / 2 / self.control
 
 
 class FailureRow(Row):

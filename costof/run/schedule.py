@@ -128,9 +128,9 @@ class Schedule:
         ]
         if number % 2:
             groups_in_order.reverse()
-        protections = {arm.protection for arm in self._plan.arms if not arm.replicate}
-        if number % 4 == 2 and len(groups_in_order) > 1 and len(protections) == 2:
-            self._last = next(each for each in protections if each != self._last)
+        protections = list(dict.fromkeys(arm.protection for arm in self._plan.arms if not arm.replicate))
+        if number % 4 == 2 and len(groups_in_order) > 1 and len(protections) == 2 and self._last in protections:
+            self._last = protections[1 - protections.index(self._last)]
         slices = []
         for level, (workload, context) in groups_in_order:
             group = f"{self._plan.seed}/{level}/{workload}/{context}"

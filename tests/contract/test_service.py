@@ -57,6 +57,8 @@ def test_client_settings_of_two_arms_differ_only_where_their_factor_levels_requi
         assert common(end, (*may_differ, "addresses")) == common(ends[0], (*may_differ, "addresses"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("running", ["encryption-lab", "encryption-target"], indirect=True)
 def test_client_rejects_plaintext_in_columns_that_the_arm_encrypts(running: RunningService) -> None:
     for arm in running.plan.arms:
         service = sent(running.service.endpoint(arm))["service"]

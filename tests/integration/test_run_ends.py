@@ -35,6 +35,9 @@ needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root
 # A round has 16 slices: four workloads on four arms (plain, its identical copy, TLS and a tunnel). The first round is a
 # warm-up.
 MYSQL_ROUND = 16
+# A round has 3 slices: one workload on three arms (asynchronous commits, an identical copy, and commits that wait for a
+# standby).
+DURABILITY_ROUND = 3
 #: The number of rounds of a run that must not end by itself.
 UNENDING = "100000"
 
@@ -127,3 +130,25 @@ def test_failure_of_a_tunnel_affects_only_the_arm_that_uses_it(tmp_path: Path, t
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
     assert rounds["plain"] == rounds["tls"] == 4, "the other arms were still measured"
     assert rounds.get("ssh-aes256-ctr", 0) < 4
+
+
+@pytest.mark.slow
+@needs_root
+def test_standby_that_falls_behind_is_named_and_earlier_measurements_are_kept(tmp_path: Path, temporary: Path) -> None:
+    run = tmp_path / "run"
+    study = small_study("postgres-durability", tmp_path, operations=2)
+    settings = ["--set", "commit=off,on", "--set", "clients=1"]
+    with costof_running(run, temporary, study, "--profile", "quick", "--rounds", "6", *settings) as process:
+        wait_for_slices(process, run, 3 * DURABILITY_ROUND)
+        started = descendants(process.pid)
+        standby = min(pid for pid, words in started.items() if any(word.endswith("/standby") for word in words))
+        for pid in (standby, *descendants(standby)):
+            os.kill(pid, signal.SIGSTOP)
+        _, err = process.communicate()
+    assert "Traceback" not in err
+    result = Result.model_validate_json((run / "result.json").read_bytes())
+    reason = "bytes of the log behind, so that commits waited in vain"
+    assert any(reason in text for text in result.warnings), result.warnings
+    assert result.effects
+    eventually("the end of all processes", lambda: not alive(started))
+    eventually("the removal", lambda: not [*temporary.iterdir()])

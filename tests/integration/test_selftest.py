@@ -47,6 +47,7 @@ def test_user_without_root_rights_can_run_costof_selftest() -> None:
             argv, cwd=folder, env=os.environ | {"TMPDIR": str(folder)}, capture_output=True, text=True, check=False
         )
         assert not list(folder.iterdir())
+    assert done.stdout, done.stderr
     answer = json.loads(done.stdout)
     assert done.returncode == (0 if answer["passed"] else 1), done.stderr
     assert len(answer["known_costs"]) == 4

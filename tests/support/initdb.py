@@ -1,7 +1,7 @@
 """Makes PostgreSQL servers of this process start from a copy of an initialised data folder.
 
 `initdb` takes a second of CPU time. The folder is in the user's cache, one for each version and way to initialise. All
-copies have the same system identifier, so a test of two different servers calls `initialise` for one of them.
+copies have the same system identifier.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from costof.lab.lab import Lab
 from costof.messages.plan import Transport
 from costof.programs.postgres.lab import ACCESS, DATABASE, PORT, USER, PostgresServer
 from costof.programs.server import Place
-from tests.support import initdb
 from tests.support.programs import eventually
 
 
@@ -112,29 +111,9 @@ def users_postgres(lab: Lab, **configuration: str) -> Iterator[RunningServer]:
     `configuration` has fields of a lab's server, such as a standby.
     """
     with a_server(lab, **configuration) as server:
-        make_accounts(server)
+        password = server.password.get_secret_value()
+        for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
+            server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
+        server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
         server.ask("CREATE SCHEMA theirs CREATE TABLE data (id int)")
-        yield server
-
-
-def make_accounts(server: RunningServer) -> None:
-    password = server.password.get_secret_value()
-    for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
-        server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
-    server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
-
-
-class AnotherServer(RunningServer):
-    initialise = initdb.initialise
-
-
-@contextlib.contextmanager
-def another_postgres(lab: Lab, first: RunningServer) -> Iterator[RunningServer]:
-    """Start another server at the address of `first`, which has ended, with the same authority and accounts."""
-    host = Host("server", None, loopback=first.address)
-    place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
-    server = AnotherServer(place)
-    with contextlib.closing(server):
-        server.start()
-        make_accounts(server)
         yield server

@@ -170,16 +170,6 @@ def users_mariadb(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
-def another_mariadb(lab: Lab, first: MariadbServer) -> Iterator[MariadbServer]:
-    """Start another server at the address of `first`, which has ended, with the same authority and account."""
-    server = MariadbServer(lab, first._authority, [first.address])
-    with contextlib.closing(server):
-        server.start()
-        user_of_many_databases(server)
-        yield server
-
-
-@contextlib.contextmanager
 def tunnel_program() -> Iterator[RunningServer]:
     with Lab() as lab, running_mariadb(lab) as server:
         sshd = SshServer(lab, lab.address(1))

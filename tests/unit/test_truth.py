@@ -37,7 +37,7 @@ from truth.design import (
     Trial,
     trials,
 )
-from truth.early_ends import EarlyEnd, when_convincing, when_precise
+from truth.early_ends import EarlyEnd, Replay, replay
 from truth.figures import (
     Proportion,
     cases,
@@ -57,6 +57,7 @@ from truth.runs import plan_trial
 COMMIT = "abc1234"
 CONTROL_MS = 0.1
 ADDED_MS = 0.2
+OVERSHOOT_MS = 0.05
 
 
 @pytest.fixture(autouse=True)
@@ -255,30 +256,38 @@ def test_campaign_ends_when_the_sources_change(
     assert len(done) == 2
 
 
-def test_campaign_ends_when_many_trials_in_a_row_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("succeed", "failures"), [(len(SERVICES) * len(DISTURBED), FAILURES_IN_A_ROW), (1, 1)], ids=["any", "service time"]
+)
+def test_campaign_ends_when_many_trials_fail_or_one_that_others_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, succeed: int, failures: int
+) -> None:
     tried = []
 
-    def fail_from_the_second_on(trial: Trial, *_: object) -> list[AnyRow]:
+    def fail_later(trial: Trial, *_: object) -> list[AnyRow]:
         tried.append(trial)
-        if len(tried) > 1:
+        if len(tried) > succeed:
             raise OSError("no server")
         return [effect(trial)]
 
-    monkeypatch.setattr("truth.campaign._run_trial", fail_from_the_second_on)
+    monkeypatch.setattr("truth.campaign._run_trial", fail_later)
     rows = Rows(tmp_path)
-    with pytest.raises(ClickException, match="in a row have failed"):
+    with pytest.raises(ClickException, match="in a row failed"):
         run_campaign(QUICK, rows, Ledgers(tmp_path))
-    assert [row.trial for row in rows.failures] == [trial.name for trial in tried[1:]]
-    assert len(rows.failures) == FAILURES_IN_A_ROW
-    assert not any(rows.has(trial) for trial in tried[1:])
+    assert [row.trial for row in rows.failures] == [trial.name for trial in tried[succeed:]]
+    assert len(rows.failures) == failures
+    assert not any(rows.has(trial) for trial in tried[succeed:])
 
 
 class Paying(Truth):
-    """A simulated run in which the relay reports that it has added `ADDED_MS` to operations of protected arms."""
+    """A simulated run in which the relay reports that it has added `ADDED_MS` to operations of protected arms.
+
+    It has also delayed all operations, of all arms, by `OVERSHOOT_MS` more than it should.
+    """
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
-        return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
+        return replace(measured, figures={"added": OVERSHOOT_MS + ADDED_MS * (arm in plan.protected)})
 
 
 def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_results(tmp_path: Path) -> None:
@@ -299,8 +308,8 @@ def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_resul
     assert (paying.truth, paying.verdict, paying.rounds) == (pytest.approx(ADDED_MS), Verdict.COSTS.value, 8)
     assert paying.low <= ADDED_MS <= paying.high
     assert paying.judged_anew
-    assert paying.when_convincing is not None
-    assert paying.when_convincing.holds(widened=True)
+    assert paying.truth_ratio == pytest.approx(1 + ADDED_MS, rel=0.02)
+    assert paying.replay.always_holds
 
 
 def test_measured_run_is_analysed_from_its_archive_if_its_rows_are_missing(tmp_path: Path) -> None:
@@ -366,7 +375,8 @@ def test_run_replayed_to_its_end_has_the_interval_that_its_report_has(
     plan = plan_trial(Trial("effect", "mariadb", NOTHING, False, 0), budget_seconds=10)
     done = Judged(fake_run(tmp_path / "run", plan, Paying({}), rounds=12, partial=partial))
     (arm,) = plan.protected
-    end, effect = when_convincing(done.run, arm), done.effect("wire.query", arm.name)
+    end, effect = replay(done.run, arm).when_convincing, done.effect("wire.query", arm.name)
+    assert end is not None
     assert (end.rounds, end.estimate, end.added) == (12, effect.difference.value, pytest.approx(ADDED_MS))
     assert end.estimate + end.reported_half_width(widened) == pytest.approx(effect.difference.high)
 
@@ -375,7 +385,10 @@ def test_convincing_run_ends_early_and_a_precise_one_does_too(tmp_path: Path) ->
     plan = plan_trial(Trial("effect", "mariadb", TENTH, False, 0), budget_seconds=10)
     (arm,) = plan.protected
     run = Judged(fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS}), rounds=60)).run
-    convincing, precise = when_convincing(run, arm), when_precise(run, arm)
+    replayed = replay(run, arm)
+    convincing, precise = replayed.when_convincing, replayed.when_precise
+    assert convincing is not None
+    assert precise is not None
     assert convincing.rounds < precise.rounds < 60
     assert convincing.excludes_zero(widened=False)
     assert convincing.holds(widened=True)
@@ -440,7 +453,8 @@ def test_page_of_a_campaign_shows_what_was_measured(tmp_path: Path, kinds: set[s
                 rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
             case "effect":
                 end = EarlyEnd(rounds=8, added=0.0, estimate=0.01, half_width=0.02, wider=1.7)
-                rows.add([effect(trial, when_convincing=end, when_precise=end), effect(trial, "replicate")])
+                ends = Replay(when_convincing=end, when_precise=end, always_holds=True)
+                rows.add([effect(trial, replay=ends), effect(trial, "replicate")])
             case "pair":
                 rows.add([pair(trial.number, Verdict.NO_DIFFERENCE, 1.06, 0.05)])
             case "command":

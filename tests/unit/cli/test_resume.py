@@ -150,8 +150,9 @@ def test_resuming_a_run_of_an_older_version_requires_the_target_again(tmp_path: 
 
 def test_option_resume_refuses_options_that_would_change_the_plan(tmp_path: Path) -> None:
     options = ["--load", "5/s", "--out", "o", "--seed", "1", "--dry-run", "--profile", "quick", "--limit", "m", "+1%"]
-    message = refused(interrupted(tmp_path), *options)
-    assert message.endswith("remove --limit and --load and --out and --seed and --dry-run and --profile")
+    message = refused(interrupted(tmp_path), *options, "--rounds", "5", "--restarts", "5")
+    named = "--rounds", "--restarts", "--limit", "--load", "--out", "--seed", "--dry-run", "--profile"
+    assert message.endswith(f"remove {' and '.join(named)}")
 
 
 @pytest.mark.parametrize("given", [{}, {"url": URL}, {"url": SHOWN}, {"allow_plain": True, "database": "shop"}])

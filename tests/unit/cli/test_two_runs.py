@@ -294,12 +294,14 @@ def test_arm_with_different_settings_in_two_compared_runs_has_no_verdict(tmp_pat
 
 
 class Server(Truth):
-    def __init__(self, version: str) -> None:
+    """Simulated runs on this version of a server. `name` is that of the lab's program, or "server" for a target."""
+
+    def __init__(self, version: str, name: str = "mongod") -> None:
         super().__init__()
-        self.version = version
+        self.version, self.name = version, name
 
     def versions(self) -> dict[str, str]:
-        return {"mongod": self.version}
+        return {self.name: self.version}
 
 
 def test_changes_have_verdicts_even_if_the_versions_of_the_servers_differ(tmp_path: Path) -> None:
@@ -409,14 +411,14 @@ def test_costof_history_can_be_a_table_or_a_page_or_json(tmp_path: Path) -> None
 
 def test_costof_history_starts_a_new_series_at_a_server_release_but_not_at_a_patch(tmp_path: Path) -> None:
     versions = ("7.0.14", "8.0.4", "7.0.15", "8.0.4")
-    runs = {f"run-{number}": (PLAN, Server(version)) for number, version in enumerate(versions)}
+    runs = {f"run-{number}": (PLAN, Server(version, "server")) for number, version in enumerate(versions)}
     older, newer = series_of(tmp_path, runs, "--out", tmp_path / "history.html")
-    assert (older["title"], older["runs"]) == ("mongod 7.0", ["run-0", "run-2"])
-    assert older["changes"] == ["mongod was 7.0.14 at first and 7.0.15 from run-2 on."]
-    assert (newer["title"], newer["runs"], newer["changes"]) == ("mongod 8.0", ["run-1", "run-3"], [])
+    assert (older["title"], older["runs"]) == ("The server 7.0", ["run-0", "run-2"])
+    assert older["changes"] == ["The server was 7.0.14 at first and 7.0.15 from run-2 on."]
+    assert (newer["title"], newer["runs"], newer["changes"]) == ("The server 8.0", ["run-1", "run-3"], [])
     page = (tmp_path / "history.html").read_text()
     assert "4 runs in 2 series" in page
-    assert page.index("mongod 7.0 (2 runs)") < page.index("mongod 8.0 (2 runs)")
+    assert page.index("The server 7.0 (2 runs)") < page.index("The server 8.0 (2 runs)")
 
 
 def test_costof_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
