@@ -463,7 +463,7 @@ def test_page_of_a_campaign_shows_what_was_measured(tmp_path: Path, kinds: set[s
     assert page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
     assert f"- {trials(QUICK)[0].name}: no server" in text
-    assert len(goals(rows)) == (15 if kinds == {"effect"} else 18)
+    assert len(goals(rows)) == (14 if kinds == {"effect"} else 17)
     assert "| nothing, with carry-over | alone |" in text
     assert "| ±1.0% |" in text
     assert ("In 5 trials, `costof versus` compares a command with itself" in text) == ("pair" in kinds)
