@@ -44,9 +44,9 @@ class NoProgress:
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
-def delayed_plan(rounds: str) -> Plan:
+def delayed_plan() -> Plan:
     """Return a plan of two arms without TLS. The client of the second arm is 5 ms further away from the server."""
-    plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
+    plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=ROUNDS))
     control = plan.controls[0]
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
     delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, control_arm=control.name)
@@ -54,9 +54,9 @@ def delayed_plan(rounds: str) -> Plan:
     return plan.model_copy(update={"arms": [control, plan.replicate(control), delayed], "slices": slices})
 
 
-def far_plan(rounds: str) -> Plan:
+def far_plan() -> Plan:
     settings = ["records=500", f"distance=lan,{FAR_MS:g}"]
-    return resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds=rounds))
+    return resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds=ROUNDS))
 
 
 def measure(plan: Plan) -> Result:
@@ -119,7 +119,7 @@ def main() -> None:
     table = Table(title="Known and measured values", title_justify="left", box=None)
     for heading in ("figure", "known", "measured"):
         table.add_column(heading)
-    for row in (*delays(measure(delayed_plan(ROUNDS))), *distances(measure(far_plan(ROUNDS))), *lab_starts()):
+    for row in (*delays(measure(delayed_plan())), *distances(measure(far_plan())), *lab_starts()):
         table.add_row(*row)
     Console(highlight=False, width=120).print(table)
 

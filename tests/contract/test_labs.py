@@ -14,7 +14,7 @@ from costof.services.open import open_service
 from tests.support.engines import WORKLOADS, Engines
 from tests.support.kill_9 import lab_process, left_by_kill_9
 from tests.support.programs import eventually
-from tests.support.services import FIREWALL, HTTP, HTTP_WORKLOADS, LABS
+from tests.support.services import FIREWALL, HTTP, HTTP_WORKLOADS
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -22,14 +22,12 @@ pytestmark = pytest.mark.servers
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 SERVICE = "service-mtls"
-#: The labs that `make test` kills: one with network links and tunnels, and one with CPU limits. Two are enough, because
-#: the same process cleans up after all labs.
-QUICK = ("mysql", "http")
 
 
 @needs_root
-@pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab not in QUICK)) for lab in LABS])
+@pytest.mark.parametrize("lab", ["mysql", "http"])
 def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
+    """Kill a lab with links and tunnels, and one with CPU limits. The same process cleans up after all labs."""
     left_by_kill_9("-m", "tests.support.services", lab)
 
 

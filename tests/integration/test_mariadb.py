@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ssl
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,16 +29,10 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
-def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+def client(server: MariadbServer) -> ssl.SSLContext:
     """Return the TLS settings of a client that verifies chain and name, and accepts even a key of 1024 bits."""
     context = ssl.create_default_context(cafile=server._authority.ca_file)
-    context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
-    with warnings.catch_warnings():
-        # TLS 1.0 and 1.1 are deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.minimum_version = version or ssl.TLSVersion.TLSv1_2
-        if version:
-            context.maximum_version = version
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
     return context
 
 
@@ -102,25 +95,6 @@ def test_tls_counters_of_mariadb_continue_after_a_key_change(server: MariadbServ
         # The client may finish the handshake before the server counts it.
         eventually("the server's end", lambda n=number: server.counters().since(before).tls_connections == {"TLS": n})
     assert server.counters().since(before).connections == 4
-
-
-@pytest.mark.parametrize(
-    ("suite", "version", "kind"),
-    [
-        ("DHE-RSA-AES256-SHA", ssl.TLSVersion.TLSv1, "rsa-1024"),
-        ("AES256-SHA", ssl.TLSVersion.TLSv1_1, "rsa-2048"),
-        ("AES256-SHA", ssl.TLSVersion.TLSv1_2, "rsa-1024"),
-    ],
-)
-def test_mariadb_supports_the_cipher_suites_of_the_published_measurements(
-    server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str
-) -> None:
-    server.show_key(kind)
-    with start_tls(server, client(server, suite, version)) as connection:
-        cipher = connection.cipher()
-        assert cipher is not None
-        assert cipher[0] == suite
-        assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
 def test_greeting_check_succeeds_only_if_a_mysql_server_answers(server: MariadbServer) -> None:

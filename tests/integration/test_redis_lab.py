@@ -13,8 +13,7 @@ from costof.services.server.lab import Readings, ServerLab
 from costof.services.server.stunnels import StunnelObservation, stunnel_ends
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.support.engines import Engines, slices_until_met
-from tests.support.programs import eventually
+from tests.support.engines import Engines
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -101,20 +100,3 @@ def test_tls_sessions_are_resumed_after_any_change_of_the_certificate_key() -> N
                 assert engines.slice(arm, "connect", 1).operations == 1
             evidence = engines.slice(arm, "connect", 5).evidence
             assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
-
-
-def test_server_killed_during_a_measurement_ends_the_run(lab: Lab) -> None:
-    """This test must be the last one, since it ends the lab's server."""
-    arm = lab.arm("stunnel-server")
-    lab.service.arrange(arm)
-    used = lab.service.cpu_seconds()["server"]
-
-    def kill_it() -> None:
-        eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
-        lab.service._lab.kill("redis")
-
-    answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
-    assert any(answer.operations for answer in answers)
-    assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
-    eventually("notice of it", lambda: lab.service.failure_reason() is not None)
-    assert "redis ended in the middle of the run" in str(lab.service.failure_reason())

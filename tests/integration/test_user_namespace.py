@@ -31,7 +31,7 @@ from tests.support.small_plans import small_study
 from .conftest import COSTOF, SMALL, alive, costof_running, descendants, eventually, processes_of, wait_for_slices
 
 pytestmark = pytest.mark.servers
-STUDY = "mysql-transport"
+STUDY, TUNNEL = "mysql-transport", "ssh-aes256-ctr"
 FAR_MS = 20.0
 FAR = ["--set", f"distance=lan,{FAR_MS:g}"]
 KINDS = ("user", "mnt", "net")
@@ -49,9 +49,9 @@ def able() -> None:
 
 @pytest.fixture(scope="module")
 def finished() -> Iterator[tuple[Path, list[str]]]:
-    """Run plain and TLS on a LAN and at 20 ms. Yield the run's folder, and names of leftover files."""
+    """Run plain, TLS and a tunnel on a LAN and at 20 ms. Yield the run's folder, and names of leftover files."""
     with folder_of_ordinary_user() as folder:
-        study, short = small_study(STUDY, folder), ["--set", "transport=plain,tls", "--rounds", "2"]
+        study, short = small_study(STUDY, folder), ["--set", f"transport=plain,tls,{TUNNEL}", "--rounds", "2"]
         temporary, small = made(folder / "t"), [study, *SMALL, *FAR, *short]
         with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
             _, err = process.communicate()
@@ -84,7 +84,7 @@ def test_run_without_root_has_evidence_for_arms_at_a_distance(result: Result) ->
         (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]
         assert far.median_ms >= FAR_MS - SHORTER_MS
     arms = {arm.name: arm for arm in result.arms}
-    assert arms.keys() >= {f"plain@{FAR_MS:g}", f"tls@{FAR_MS:g}"}
+    assert arms.keys() >= {f"{name}@{FAR_MS:g}" for name in ("plain", "tls", TUNNEL)}
     assert not any(arm.error for arm in result.arms)
     assert any(each.facts["protocol"] == "TLSv1.3" for each in arms[f"tls@{FAR_MS:g}"].evidence)
 
@@ -95,7 +95,8 @@ def test_far_connections_of_a_run_without_root_take_the_expected_number_of_round
     trips = {value.arm: value.round_trips for value in result.values if value.metric == "wire.connect"}
     assert (trips[f"plain@{FAR_MS:g}"], trips[f"tls@{FAR_MS:g}"]) == (3, 4)
     run = read_run(Ledger.open(finished[0]))
-    for arm, count in {"plain": 3, "tls": 4}.items():
+    # A tunnel accepts TCP at the client's end, so the TCP handshake crosses no link.
+    for arm, count in {"plain": 3, "tls": 4, TUNNEL: 2}.items():
         slices = run.counted_slices("connect", f"{arm}@{FAR_MS:g}")
         quickest_ms = min(each.answer.phases["connect"].min_ns for each in slices) / 1e6
         assert quickest_ms >= count * (FAR_MS - SHORTER_MS), arm

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from costof.lab.lab import Lab
-from tests.integration.conftest import costof_running, wait_for_slices
 from tests.support.command import costof
 from tests.support.postgres import RunningServer, users_postgres
-from tests.support.programs import eventually
 from tests.support.small_plans import small_study
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers]
@@ -49,18 +46,3 @@ def test_synchronous_commit_off_local_and_on_are_verified_on_a_users_postgres_wi
     assert all(flushes[by_level[level]] == pytest.approx(1, abs=0.3) for level in ("local", "on"))
     assert "not measured, because costof does not reach the server's disk" in text
     assert (server.places(), server.settings()) == before
-
-
-def test_costof_clean_removes_the_rows_of_a_killed_run(server: RunningServer, tmp_path: Path, temporary: Path) -> None:
-    before = server.places()
-    run, study = tmp_path / "20261123-101112-study", small_study(STUDY, tmp_path)
-    reached = ["--target", server.url("maker")]
-    chosen = ["--profile", "quick", "--rounds", "100000", "--set", "commit=off,local"]
-    with costof_running(run, temporary, study, *chosen, *reached) as process:
-        wait_for_slices(process, run, 1)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert server.places() != before
-    eventually("the end of its run", lambda: "left by run" in costof("clean", *reached, cwd=tmp_path).out)
-    assert "removed" in costof("clean", *reached, "--yes", cwd=tmp_path).out
-    assert server.places() == before

@@ -224,17 +224,11 @@ SERVICES = {
 }
 
 
-#: Plans of labs in which clients and servers are on separate hosts: one for each kind of service. Together they start
-#: every kind of program that can be in front of a server.
+#: Plans of labs in which clients and servers are on separate hosts.
 LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
-    "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
-    "service": lambda: plan_of("service-mtls", "quick", "path=direct,pair-mtls", "distance=lan,5"),
     "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),
-    "firewall": lambda: plan_of("http-firewall", "quick", "firewall=off,on", "request=no-body"),
-    "replication": lambda: replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1"),
-    "encryption": lambda: plan_of("mysql-column-encryption", "quick", "encrypted=direct,20"),
 }
 
 

@@ -413,6 +413,7 @@ fn invalid_plan_for_http_ends_the_drive_subcommand_with_an_error_on_one_line() {
     let mongodb = json!({"protocol": "mongodb", "addresses": ["127.0.0.1:1"], "database": "d", "collection": "c"});
     let pace = json!({"per_second": 1, "arrivals": "constant"});
     let both = json!({"name": "r", "kind": "request", "think_ms": 1, "pace": pace});
+    let empty = json!({"name": "t", "kind": "tpcc", "tpcc": {"warehouses": 0}});
     for (bad, named) in [
         (with(&|plan| plan["workloads"][0]["kind"] = json!("query")), "'query'"),
         (with(&|plan| plan["workloads"][0]["kind"] = json!("load")), "'load'"),
@@ -425,6 +426,8 @@ fn invalid_plan_for_http_ends_the_drive_subcommand_with_an_error_on_one_line() {
             "keep_c",
         ),
         (with(&|plan| plan["workloads"][0] = both.clone()), "exclude each other"),
+        (with(&|plan| plan["workloads"][0]["tpcc"] = json!({})), "tpcc needs kind"),
+        (with(&|plan| plan["workloads"][0] = empty.clone()), "warehouses"),
         (with(&|plan| plan["arms"][0]["service"]["path"] = json!("no slash")), "slash"),
         (with(&|plan| plan["arms"][0]["service"]["requests_per_connection"] = json!(0)), "0"),
         (with(&|plan| plan["workloads"][0]["workers"] = json!(50_000_000)), "open files"),

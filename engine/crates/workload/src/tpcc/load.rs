@@ -439,14 +439,19 @@ mod tests {
 
     #[test]
     fn stock_and_item_tables_are_loaded_in_units_of_a_thousand_rows() {
-        let parts = rows(Unit::Stock { warehouse: 2, from: 5001 }, 3);
-        let stock = rows_of(&parts, "stock");
+        let stock_parts = rows(Unit::Stock { warehouse: 2, from: 5001 }, 3);
+        let stock = rows_of(&stock_parts, "stock");
         assert!(stock.iter().map(|row| number(&row[1])).eq(5001..=6000));
         assert!(stock.iter().all(|row| (10..=100).contains(&number(&row[2]))));
-        let parts = rows(Unit::Items { from: 99_001 }, 3);
-        let items = rows_of(&parts, "item");
+        let item_parts = rows(Unit::Items { from: 99_001 }, 3);
+        let items = rows_of(&item_parts, "item");
         assert!(items.iter().map(|row| number(&row[0])).eq(99_001..=100_000));
         assert!(items.iter().all(|row| (1.0..=100.0).contains(&row[3].parse::<f64>().unwrap())));
+        for rows in [stock, items] {
+            let original = rows.iter().filter(|row| row.last().unwrap().contains("ORIGINAL")).count();
+            // A tenth of 1,000 rows is expected, with a standard deviation of 9.5.
+            assert!((55..145).contains(&original), "{original}");
+        }
     }
 
     #[test]

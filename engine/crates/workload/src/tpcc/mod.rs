@@ -110,4 +110,12 @@ mod tests {
             assert!(settings(&all.replace(known, unknown)).is_err(), "{unknown}");
         }
     }
+
+    #[test]
+    fn keying_is_rejected_for_the_load_phase_and_for_workloads_with_a_pace() {
+        let refused = |text: &str, paced: bool| serde_json::from_str::<Settings>(text).unwrap().check(paced).is_err();
+        let keying = r#"{"phase": "run", "keying": true}"#;
+        assert!(!refused(keying, false) && refused(keying, true));
+        assert!(refused(&keying.replace("run", "load"), false));
+    }
 }

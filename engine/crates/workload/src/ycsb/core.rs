@@ -349,6 +349,18 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
+    #[test]
+    fn fields_have_the_configured_distribution_of_lengths() {
+        let lengths = |distribution: &str| {
+            let settings = json!({"record_count": 10, "field_length": 300, "min_field_length": 200,
+                "field_length_distribution": distribution});
+            core(settings).unwrap().field_lengths
+        };
+        assert!(matches!(lengths("constant"), Lengths::Constant(300)));
+        assert!(matches!(lengths("uniform"), Lengths::Uniform { minimum: 200, maximum: 300 }));
+        assert!(matches!(lengths("zipfian"), Lengths::Zipfian { minimum: 200, .. }));
+    }
+
     /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each,
     /// from three runs of
     /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
