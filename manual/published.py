@@ -134,7 +134,9 @@ def _direction(study: Study, figure: PublishedFigure) -> Direction:
 def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[Sequence[Claim]]) -> str:
     """Return text such as "TLS lowers 'queries a second' (at us-us; at us-eu)"."""
     arms = [arm for each in found for claim in each if (arm := index.arm(claim.effect.arm)) is not None]
-    protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or claims.levels(study, figure, context=False)
+    labels = [*dict.fromkeys(arm.label for arm in arms)]
+    each_of = "each of " if len(labels) > 1 else ""
+    protection = each_of + fmt.listed(labels) if labels else claims.levels(study, figure, context=False)
     contexts = [*dict.fromkeys(arm.where.strip() for arm in arms if arm.where)]
     where = f" ({'; '.join(contexts)})" if contexts else ""
     return fmt.capital(f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}")
