@@ -70,11 +70,10 @@ class Replay(Model):
 def replay(run: Run, arm: PlannedArm) -> Replay:
     """Return other ends of a run: what it would have reported about an arm after each of its rounds.
 
-    Raises `NOTHING_MEASURED` if the run has no rounds with this arm and its control.
+    Raises `NOTHING_MEASURED` if the run has too few rounds with this arm and its control for an interval.
     """
     plan, reached = run.plan.model_copy(update={"precision": PRECISION}), []
-    convincing, precise, holds = None, None, True
-    end = None
+    end, convincing, precise, holds = None, None, None, True
     for end, samples in _ends(run, arm):
         if precise is None:
             reached.append(precision(plan, samples))
@@ -85,14 +84,14 @@ def replay(run: Run, arm: PlannedArm) -> Replay:
             if convincing is None and end.excludes_zero(widened=False):
                 convincing = end
     if end is None:
-        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"no round has '{arm.name}' and its control")
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"too few rounds have '{arm.name}' and its control")
     return Replay(when_convincing=convincing or end, when_precise=precise or end, always_holds=holds)
 
 
 def _ends(run: Run, arm: PlannedArm) -> Iterator[tuple[EarlyEnd, Samples]]:
     """Yield the run as if it had ended after the first rounds that give an interval, after one more, and so on."""
     numbers = sorted(run.samples.paired_rounds(QUERY, arm.control_arm or "", arm.name)[0])
-    for count in range(min(ROUNDS_FOR_INTERVAL, len(numbers)), len(numbers) + 1):
+    for count in range(ROUNDS_FOR_INTERVAL, len(numbers) + 1):
         samples = run.samples.without(numbers[count:])
         changes = every_change(run.plan, samples, [QUERY])[QUERY]
         mean = next(each.difference for each in changes if each.arm == arm)

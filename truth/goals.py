@@ -72,10 +72,8 @@ def goals(rows: Rows) -> list[list[str]]:
         figure = f"intervals that Ctrl-C reports contain the truth after every round: {case.truth}"
         lines += [_line(figure, COVERAGE_AT_ANY_END, case.always_held)]
     if same := identical(rows.pairs):
-        figure, half_width = (
-            'identical commands with the verdict "costs" or "saves"',
-            median(row.half_width for row in same),
-        )
+        half_width = median(row.half_width for row in same)
+        figure = 'identical commands with the verdict "costs" or "saves"'
         lines += [_line(figure, FALSE, judged_different(same), half_width)]
         peer = peer_judged_different(same)
         lines += [[f"the same pairs with {BENCHMARKER}: one faster by more than its ±", "", str(peer), "", ""]]
