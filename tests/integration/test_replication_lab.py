@@ -114,6 +114,16 @@ def discard_reason(judged: Judgement) -> str:
 
 
 @pytest.mark.slow
+def test_members_of_a_chain_choose_their_sources_again_for_the_natural_shape() -> None:
+    plan = replication_plan("nodes=3", "sync=chain,natural", "node_cpu=1", "write_concern=1")
+    with ReplicationLab(plan) as lab:
+        arms = arms_by_shape(plan)
+        assert arranged(lab, arms["chain"]).tree["hidden"] == "secondary-1"
+        # In such a small set MongoDB itself chooses the star.
+        assert arranged(lab, arms["natural"]).tree["hidden"] == "primary"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "hops", "direct"),
     [

@@ -355,9 +355,12 @@ class ShapedSet:
             self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=chained))
         if shape != self._shape:
             self._shape = None
-            self._pin(expected if shape != STAR else None)
+            star = self.expected_tree(STAR)
+            self._pin(None if shape == STAR else expected or star)
             if expected is None:
-                self._wait_for_tree(self.expected_tree(STAR))
+                # Without this pin, members of a chain keep their source, because nothing is wrong with it.
+                self._wait_for_tree(star)
+                self._pin(None)
                 self._choose_sources_again()
         self._wait_for_tree(expected)
         self._shape = shape
