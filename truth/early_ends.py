@@ -1,4 +1,4 @@
-"""What a run would have reported if somebody had ended it because of its figures.
+"""Replays of runs, as if somebody had ended them early because of what their figures showed.
 
 A run is replayed round by round, with the analysis and the rules of `costof` itself, until such an end or its own.
 Rounds that the whole run discarded as disturbed are left out, although an early end might not have known them all.

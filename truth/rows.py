@@ -52,7 +52,21 @@ class Row(Model):
         return self.trial.partition("/")[0]
 
 
-class EffectRow(Row):
+class EstimateRow(Row):
+    """An estimated cost with its interval, and the control's time. All are in ms."""
+
+    control: Finite
+    estimate: Finite
+    low: Finite
+    high: Finite
+
+    @property
+    def half_width(self) -> float:
+        """Return the interval's half-width as a share of the control's time."""
+        return (self.high - self.low) / 2 / self.control
+
+
+class EffectRow(EstimateRow):
     """The effect of one arm in a run of `costof`, in ms.
 
     The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `added` is
@@ -65,10 +79,6 @@ class EffectRow(Row):
     added: Finite
     truth_ratio: Finite
     long_run: Finite
-    control: Finite
-    estimate: Finite
-    low: Finite
-    high: Finite
     ratio_low: Finite
     ratio_high: Finite
     verdict: str = ""
@@ -102,11 +112,6 @@ class EffectRow(Row):
         return self.low <= self.truth <= self.high
 
     @property
-    def half_width(self) -> float:
-        """Return the interval's half-width as a share of the control's time."""
-        return (self.high - self.low) / 2 / self.control
-
-    @property
     def ratio_holds(self) -> bool:
         return self.ratio_low <= self.truth_ratio <= self.ratio_high
 
@@ -135,7 +140,7 @@ class TailRow(Row):
     captured: Finite
 
 
-class PairRow(Row):
+class PairRow(EstimateRow):
     """The comparison of two commands by `costof` and by another tool. Times are in ms.
 
     The commands are the same, or differ by a known cost. The true cost is its mean over the whole comparison, because a
@@ -144,10 +149,6 @@ class PairRow(Row):
 
     table: Literal["pairs"] = "pairs"
     truth: Finite = Field(default=0.0, description="The mean cost in the runs of `costof`.")
-    control: Finite
-    estimate: Finite
-    low: Finite
-    high: Finite
     verdict: str
     peer_truth: Finite = Field(default=0.0, description="The mean cost in the runs of the other tool.")
     peer_control: Finite
@@ -159,11 +160,6 @@ class PairRow(Row):
     @property
     def holds(self) -> bool:
         return self.low <= self.truth <= self.high
-
-    @property
-    def half_width(self) -> float:
-        """Return the interval's half-width as a share of the first command's time."""
-        return (self.high - self.low) / 2 / self.control
 
 
 class FailureRow(Row):

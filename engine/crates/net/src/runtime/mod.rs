@@ -2,7 +2,8 @@
 //!
 //! Every report shows the engine's own time per operation, which a general-purpose runtime would increase. Here the
 //! thread that waits for events also polls the tasks. An operation costs one `send`, one `recv`, and a part of an
-//! `epoll_wait`, which serves several operations. The only client of a thread waits in `recv` instead. It needs no allocation, lock or message between threads.
+//! `epoll_wait`, which serves several operations. A client that has its thread to itself waits in `recv` instead, without
+//! an `epoll_wait`. An operation needs no allocation, lock or message between threads.
 
 mod epoll;
 mod reactor;

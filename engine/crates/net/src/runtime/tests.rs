@@ -96,13 +96,12 @@ fn wait_in_recv_ends_at_the_deadline() {
             let sender = std::thread::spawn(move || {
                 for _ in 0..20_000 {
                     std::thread::sleep(Duration::from_millis(2));
-                    if peer_sends && theirs.write_all(b"x").is_err() {
-                        break;
-                    }
-                    if !peer_sends && theirs.read(&mut [0]).is_ok() {
+                    if !peer_sends || theirs.write_all(b"x").is_err() {
                         break;
                     }
                 }
+                // Keep the connection open until the other end closes it.
+                let _ = theirs.read(&mut [0]);
             });
             reactor.set_deadline(clock::now() + 100_000_000);
             let failure = loop {

@@ -55,10 +55,11 @@ pub struct Watched {
     reactor: Rc<Reactor>,
     source: Rc<Source>,
     key: usize,
-    /// Whether the task has waited on this descriptor. Many connections have one answer only, so the first wait is by
-    /// epoll and saves the calls that make the descriptor blocking.
+    /// Whether the task has already waited for this descriptor. The first wait uses epoll, because a wait in `recv` needs
+    /// two system calls to prepare the descriptor. Those would not pay for a connection that carries only one answer.
     has_waited: Cell<bool>,
-    /// Whether `recv` waits, for at most `LONGEST_WAIT`. Calls that must not wait pass `DONTWAIT`.
+    /// Whether the descriptor blocks: `recv` then waits for bytes, for at most `LONGEST_WAIT`. Calls that must return at
+    /// once therefore pass the flag `DONTWAIT`.
     blocking: Cell<bool>,
 }
 

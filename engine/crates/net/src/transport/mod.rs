@@ -340,7 +340,7 @@ pub struct Tcp {
     traffic: Traffic,
     /// True if bytes were sent since bytes last arrived: the next arrival of bytes completes a round trip.
     awaiting: bool,
-    /// Whether a read may wait for bytes.
+    /// True if `read` may wait until bytes arrive. Otherwise it returns at once.
     may_wait: bool,
 }
 
