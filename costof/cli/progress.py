@@ -18,8 +18,8 @@ from rich.text import Text
 
 from costof import format as fmt
 from costof.report.terminal import ASCII, BAR, interval_bar
+from costof.results.tally import Discarded
 from costof.run.events import (
-    Discarded,
     Event,
     InterruptedEvent,
     RoundEvent,

@@ -6,10 +6,10 @@ measured window of one arm).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -40,6 +40,8 @@ REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 #: The name of a count that the load generator reports: the operations that were due in a slice (measured window) at the
 #: requested rate.
 SCHEDULED = "pace.scheduled"
+
+Number = TypeVar("Number", int, float)
 
 
 class ClassifiedError(Model):
@@ -271,6 +273,16 @@ class ClusterAnswer(Model):
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
     warnings: list[str] = []
+
+
+def sums_by_name(parts: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
+    """Return the sum of all numbers with the same name, such as counts or seconds. Names keep their order."""
+    # Do not use `sum`: from Python 3.12 on it rounds floats in another way, so that last digits would change.
+    sums: dict[str, Number] = {}
+    for part in parts:
+        for name, number in part.items():
+            sums[name] = sums.get(name, 0) + number
+    return sums
 
 
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:

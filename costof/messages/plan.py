@@ -247,30 +247,6 @@ class SliceOrder(Model):
     disconnect: bool | None = None
     opens_ns: int | None = None
 
-    @classmethod
-    def of(
-        cls,
-        number: int,
-        arm: str,
-        workload: str,
-        operations: int,
-        seconds: float,
-        reconnect: bool = False,
-        rate: SliceRate | None = None,
-        disconnect: bool = False,
-    ) -> SliceOrder:
-        """Return the order for the slice (measured window) with this number, at `rate` if given."""
-        order = cls(
-            id=number,
-            arm=arm,
-            workload=workload,
-            operations=operations,
-            seconds=seconds,
-            reconnect=reconnect or None,
-            disconnect=disconnect or None,
-        )
-        return order if rate is None else order.model_copy(update=rate._asdict())
-
 
 class HostsSettings(Model):
     """The hosts of a Ray cluster that measure. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""

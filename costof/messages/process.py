@@ -110,13 +110,24 @@ class Instrument:
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice (a measured window of one arm). Return the answer.
+        """Measure one slice (a measured window of one arm), at `rate` if given. Return the answer.
 
-        Raises `INSTRUMENT_FAILED` if the process ends or hangs.
+        Raises `INSTRUMENT_FAILED` if the process ends or hangs, and `HOST_LOST` if one of several hosts is lost.
         """
-        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
+        order = SliceOrder(
+            id=number,
+            arm=arm,
+            workload=workload,
+            operations=operations,
+            seconds=seconds,
+            reconnect=reconnect or None,
+            disconnect=disconnect or None,
+        )
+        return self._measured(order if rate is None else order.model_copy(update=rate._asdict()))
+
+    def _measured(self, order: SliceOrder) -> SliceAnswer:
         self._send({"slice": order})
-        patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
+        patience = order.seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
@@ -270,32 +281,21 @@ class HostsProcess(Instrument):
         self._send({"plan": plan, "limits": limits})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
-    def slice(
-        self,
-        number: int,
-        arm: str,
-        workload: str,
-        operations: int,
-        seconds: float,
-        reconnect: bool = False,
-        rate: SliceRate | None = None,
-        disconnect: bool = False,
-    ) -> SliceAnswer:
-        """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
+    def _measured(self, order: SliceOrder) -> SliceAnswer:
+        """Let each host do its share of the slice. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
         All hosts begin a slice (measured window) at the same time. Slice 0 is an exception: it loads data or opens
         connections, and no figure uses it.
         """
         assert self._plan is not None
-        service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
-        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
+        service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == order.arm)
         limits = Limits(
             verifying_seconds=service.verifying_seconds,
-            longest_seconds=service.longest_seconds(workload),
-            ends_itself=service.ends_itself(workload),
+            longest_seconds=service.longest_seconds(order.workload),
+            ends_itself=service.ends_itself(order.workload),
         )
         self._send({"slice": order, "limits": limits})
-        return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
+        return self._validated(PopulationAnswer, self._answer(order.seconds).get("slice"))
 
     def without(self, host: str) -> bool:
         """Remove a lost host, and divide the plan's work among the remaining hosts.

@@ -137,7 +137,16 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
         started=result.started,
         parts=parts,
         origin=f"Made by costof from the results of run {result.run}.",
-        handout=_handout(result, index),
+        handout=Handout(
+            question=result.question,
+            run=result.run,
+            extent=f"{result.study}, {index.extent}, {fmt.duration(result.measured_seconds)} measured",
+            started=result.started[:10],
+            summary=result.summary,
+            checks=result.sections.checks or [],
+            versions=versions(result),
+            command=result.command,
+        ),
     )
 
 
@@ -150,19 +159,6 @@ def versions(result: Result) -> dict[str, str]:
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
     return {name: match[0] for name, match in found.items() if match}
-
-
-def _handout(result: Result, index: Index) -> Handout:
-    return Handout(
-        question=result.question,
-        run=result.run,
-        extent=f"{result.study}, {index.extent}, {fmt.duration(result.measured_seconds)} measured",
-        started=result.started[:10],
-        summary=result.summary,
-        checks=result.sections.checks or [],
-        versions=versions(result),
-        command=result.command,
-    )
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None, *, full: bool = False) -> None:
@@ -268,10 +264,13 @@ def render_html(result: Result) -> str:
 
 
 def render_embedded(result: Result) -> str:
-    """Return the report's key figures, picture and calculator, for a frame in another page."""
+    """Return a page with only the key figures, the picture and the calculator, to embed in an iframe of another page.
+
+    The page sends its height in CSS pixels to the page around it, as a message `{costofHeight: …}`.
+    """
     from costof.report import html  # deferred: importing jinja2 is slow
 
-    return html.render_embedded(document(result))
+    return html.render_html(document(result), "embedded.html.j2")
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:

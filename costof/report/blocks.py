@@ -228,14 +228,6 @@ class Plot(Block):
 
 
 @dataclass(frozen=True)
-class Reference(Block):
-    """A note in place of a picture that the top of the page already shows. `name` and `title` are the picture's."""
-
-    name: str
-    title: str
-
-
-@dataclass(frozen=True)
 class Details(Block):
     """Blocks that a page shows after a click."""
 
@@ -244,36 +236,19 @@ class Details(Block):
 
 
 @dataclass(frozen=True)
-class Slider:
-    """The range of a field's slider. The slider is logarithmic, but linear below 1 if `low` is 0."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Field:
-    """A number that the user enters. `key` is its name in the page's URL."""
+    """A number that the user enters. `key` is its name in the page's URL.
+
+    `slider` is the range of the field's slider, from its low to its high end. The slider is logarithmic, but linear
+    below 1 if the low end is 0.
+    """
 
     name: str
     label: str
     value: str
     key: str
     hint: str = ""
-    slider: Slider | None = None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A menu in a form, from which the user selects a row of the output table, such as a protection.
-
-    The form shows the selected row. `options` maps the keys of the rows to their labels in the menu.
-    """
-
-    name: str
-    label: str
-    options: dict[str, str]
-    key: str
+    slider: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -289,7 +264,8 @@ class Presets:
 class Interactive(Block):
     """A form at the top of a page. The page's script computes the figures of the table `output` from `data`.
 
-    The form shows one row of `output`. If `output` has several rows, the page also has the whole table.
+    Each row of `output` is a protection, and has its name as `key`. The form shows one row. If `output` has several
+    rows, the user selects the row in a menu, and the page also has the whole table.
 
     - `example`: the initial values of the fields, in words.
     - `fixed`: the values that the user cannot change, in words.
@@ -302,7 +278,6 @@ class Interactive(Block):
     fields: list[Field]
     example: str
     notes: list[str]
-    choice: Choice
     presets: Presets
     output: Table
     script: str

@@ -247,18 +247,6 @@ class Legend:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as SVG, drawn once for a wide and once for a narrow window, with a caption in sentences."""
-
-    name: str
-    title: str
-    caption: list[str]
-    wide: str
-    narrow: str
-    legend: list[Legend] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Sheet:
     """A picture of panels in rows of `columns` panels each. `heights` are the heights of the rows in pixels."""
 
@@ -387,22 +375,6 @@ def _foot(panel: Panel) -> float:
     if not panel.framed:
         return EDGE
     return EDGE + TICK_PAD + TICK_SIZE + (LINE_HEIGHT if panel.x_label else 0)
-
-
-def picture(
-    name: str,
-    title: str,
-    caption: list[str],
-    draw: Callable[[int], Sheet],
-    legend: list[Legend] | None = None,
-    *,
-    wide: int = WIDE,
-) -> Picture:
-    in_wide, in_narrow = (
-        draw(width).svg(f"{name}-{kind}", title, " ".join(caption))
-        for kind, width in (("wide", wide), ("narrow", NARROW))
-    )
-    return Picture(name, title, caption, in_wide, in_narrow, legend or [])
 
 
 def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2) -> Sheet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape as escape_xml
 
 from costof import format as fmt
@@ -16,10 +16,6 @@ from costof.statistics.estimate import Estimate
 HANDOUT_FILE = "costof-{run}"
 MARGIN = 1.08
 """The scale of a bar extends to the end of the interval times this factor, so that a small gap remains beyond it."""
-
-
-def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    return first_of_each_arm(figures, MOST_TILES)
 
 
 def interval_scale(difference: Estimate) -> dict[str, float]:
@@ -92,7 +88,7 @@ def card(handout: Handout) -> str:
 
     It has the verdict, the first figures, how sure they are, what reduces the cost, the versions and the command.
     """
-    figures = tiles(handout.summary.figures)
+    figures = first_of_each_arm(handout.summary.figures, MOST_TILES)
     several = len({figure.arm for figure in handout.summary.figures}) > 1
     body = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{_colour("paper")}"/>',

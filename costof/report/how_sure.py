@@ -41,10 +41,6 @@ class Check(Model):
         """Return the check as text, such as '✓ machine quiet'."""
         return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
 
-    @property
-    def short(self) -> str:
-        return f"{MARKS[self.passed]} {self.label}"
-
     def affected(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
         """Return the figures that are less certain if the check fails."""
         return [

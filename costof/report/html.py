@@ -28,11 +28,11 @@ from costof.report.blocks import (
     Lines,
     Medium,
     Part,
-    Reference,
     select_blocks,
 )
-from costof.report.canvas import BOLD, Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles, wrapped
+from costof.report.canvas import BOLD, NARROW, WIDE, Sheet
+from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, wrapped
+from costof.report.key_figures import MOST_TILES, first_of_each_arm
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """Maximum size in pixels of the picture at the top of the page, so that no scrolling is needed at 1280 × 800."""
@@ -43,29 +43,22 @@ VERDICT_ROWS, VERDICT_SIZE, VERDICT_WIDTH, ROW_HEIGHT = 2, 22, 1200, 30
 
 @dataclass
 class Layout:
+    """The blocks of a page by their place.
+
+    `picture` is at the top. If it is a figure of `sections` and not a shortened copy, its section has a link instead.
+    """
+
     alerts: list[Block] = field(default_factory=list)
     lead: list[Block] = field(default_factory=list)
-    picture: Picture | None = None
-    reading: str = ""
+    picture: Figure | None = None
     form: Interactive | None = None
     below: list[Block] = field(default_factory=list)
     in_words: list[Block] = field(default_factory=list)
     sections: list[tuple[Part, list[Block]]] = field(default_factory=list)
 
 
-def render_html(document: Document) -> str:
-    return _render("page.html.j2", document)
-
-
-def render_embedded(document: Document) -> str:
-    """Return a page with only the key figures, the picture and the calculator, to embed in an iframe of another page.
-
-    The page sends its height in CSS pixels to the page around it, as a message `{costofHeight: …}`.
-    """
-    return _render("embedded.html.j2", document)
-
-
-def _render(template: str, document: Document) -> str:
+def render_html(document: Document, template: str = "page.html.j2") -> str:
+    """Return a page with the document's blocks. `template`, a file in `templates/`, says which blocks it shows."""
     environment = Environment(
         loader=PackageLoader("costof.report"),
         autoescape=True,
@@ -78,7 +71,9 @@ def _render(template: str, document: Document) -> str:
         kind=lambda block: type(block).__name__,
         on_page=lambda blocks: select_blocks(blocks, Medium.HTML),
         palette=palette,
-        picture=picture,
+        drawings=_drawings,
+        WIDE=WIDE,
+        HEAD_WIDTH=HEAD_WIDTH,
         scale=interval_scale,
         verdict_colours=palette.VERDICT_COLOURS,
     )
@@ -89,7 +84,7 @@ def _render(template: str, document: Document) -> str:
         document=document,
         layout=arrange(document),
         handout=handout,
-        tiles=tiles(handout.summary.figures) if handout else [],
+        tiles=first_of_each_arm(handout.summary.figures, MOST_TILES) if handout else [],
         markdown=markdown(handout) if handout else "",
         card=Markup(drawn.replace(XML_NAMESPACE, "")),  # noqa: S704  # it is escaped where it is drawn
         card_url="data:image/svg+xml," + quote(drawn),
@@ -105,12 +100,10 @@ def arrange(document: Document) -> Layout:
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
     figures = [block for _, blocks in parts for block in blocks if isinstance(block, Figure) and block.rank]
     chosen = max(figures, key=lambda figure: figure.rank, default=None)
-    whole = False
     if document.handout and chosen is not None:
         verdict = document.handout.summary.lines
         rows = sum(len(wrapped(line, BOLD * VERDICT_SIZE, VERDICT_WIDTH)) for line in verdict)
-        layout.picture, whole = _in_head(chosen, HEAD_HEIGHT - ROW_HEIGHT * max(0, rows - VERDICT_ROWS))
-        layout.reading = chosen.reading
+        layout.picture = _in_head(chosen, HEAD_HEIGHT - ROW_HEIGHT * max(0, rows - VERDICT_ROWS))
     for part, blocks in parts:
         if not part.title:
             for block in blocks:
@@ -119,9 +112,8 @@ def arrange(document: Document) -> Layout:
         layout.form = next((block for block in blocks if isinstance(block, Interactive)), layout.form)
         # Leave out a form with a single row of output: the top of the page already shows this row.
         rest = [block for block in blocks if not (isinstance(block, Interactive) and len(block.output.rows) == 1)]
-        if whole and chosen in rest:
-            rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)
-        if any(not isinstance(block, Reference) for block in rest):
+        # Leave out a section that would have only the link to the picture at the top.
+        if any(block is not layout.picture for block in rest):
             layout.sections.append((part, rest))
     layout.below.sort(key=lambda block: not isinstance(block, Checks))
     return layout
@@ -139,8 +131,8 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
             layout.below.append(block)
 
 
-def _in_head(figure: Figure, height: float) -> tuple[Picture, bool]:
-    """Return the picture for the top of the page without the rows of panels that do not fit, and whether all fit.
+def _in_head(figure: Figure, height: float) -> Figure:
+    """Return the figure itself if it fits into the top of the page; otherwise a copy with the rows of panels that fit.
 
     `height` is the available height in pixels.
     """
@@ -151,11 +143,19 @@ def _in_head(figure: Figure, height: float) -> tuple[Picture, bool]:
         return replace(sheet, panels=sheet.panels[: count * sheet.columns], heights=sheet.heights[:count])
 
     sheet = figure.draw(HEAD_WIDTH)
-    whole = fitting(sheet) == sheet
-    name = figure.name if whole else f"{figure.name}-head"
-    draw = figure.draw if whole else lambda width: fitting(figure.draw(width))
-    shown = "" if whole else f" (first {len(fitting(sheet).panels)} of {len(sheet.panels)}; all are below)"
-    return picture(name, f"{figure.title}{shown}", figure.caption, draw, figure.legend, wide=HEAD_WIDTH), whole
+    shown = fitting(sheet)
+    if shown == sheet:
+        return figure
+    title = f"{figure.title} (first {len(shown.panels)} of {len(sheet.panels)}; all are below)"
+    return replace(figure, name=f"{figure.name}-head", title=title, draw=lambda width: fitting(figure.draw(width)))
+
+
+def _drawings(figure: Figure, wide: int) -> dict[str, str]:
+    """Return the figure as SVG, `wide` pixels wide for a wide window, and narrower for a narrow one."""
+    return {
+        size: figure.draw(width).svg(f"{figure.name}-{size}", figure.title, " ".join(figure.caption))
+        for size, width in (("wide", wide), ("narrow", NARROW))
+    }
 
 
 def _breakable(name: str) -> Markup:

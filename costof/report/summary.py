@@ -153,12 +153,11 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     if len(groups) == 1 and len({figure.name for figure in groups[0]}) > 1:
         shown = verdict_figures(groups[0], MOST_IN_VERDICT)
         return [*shown, *(figure for figure in groups[0] if not any(figure is each for each in shown))]
-    return [figure for group in groups for figure in _judged_first(group)]
-
-
-def _judged_first(group: list[KeyFigure]) -> list[KeyFigure]:
-    judged = any(figure.decides and figure.name != CORES for figure in group)
-    return sorted(group, key=lambda figure: judged and figure.name == CORES)
+    ordered: list[KeyFigure] = []
+    for group in groups:
+        judged = any(figure.decides and figure.name != CORES for figure in group)
+        ordered += sorted(group, key=lambda figure: figure.name == CORES) if judged else group
+    return ordered
 
 
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:

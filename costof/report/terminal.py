@@ -39,7 +39,7 @@ from costof.report.blocks import (
     Table,
     select_blocks,
 )
-from costof.report.how_sure import Check
+from costof.report.how_sure import MARKS, Check
 from costof.report.key_figures import KeyFigure
 from costof.report.plots import legend, plot
 from costof.report.summary import BESIDE_VERDICT
@@ -134,7 +134,7 @@ def _filled(text: str, width: int, style: str = "") -> Text:
 
 def marks(checks: Sequence[Check]) -> str:
     """Return all checks in one line, without their details."""
-    return "   ".join(each.short.replace(" ", fmt.NBSP) for each in checks)
+    return "   ".join(f"{MARKS[each.passed]} {each.label}".replace(" ", fmt.NBSP) for each in checks)
 
 
 def _after_label(label: str, text: str, width: int) -> RenderableType:

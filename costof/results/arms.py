@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from costof.format import away, listed, milliseconds
+from costof.messages.answers import sums_by_name
 from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
@@ -84,11 +85,8 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     for record in filter(run.counts, run.all_slices(arm.name)):
         for name, fact in record.server_facts.items():
             values.setdefault(name, {})[fact] = None
-    counted: dict[str, int] = {}
     # Include the warm-up: it opens the persistent connections, which later slices do not count again.
-    for record in (record for record in run.all_slices(arm.name) if record.mismatch is None):
-        for name, count in record.server_counts.items():
-            counted[name] = counted.get(name, 0) + count
+    counted = sums_by_name(record.server_counts for record in run.all_slices(arm.name) if record.mismatch is None)
     facts = {name: " | ".join(facts) for name, facts in values.items()}
     return facts | {name: f"{count:,}" for name, count in counted.items()}
 
@@ -151,10 +149,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
             facts[name] = str(sum(counts))
     if all(record.server_connections is not None for record in good):
         facts["connections counted by the server"] = str(sum(record.server_connections or 0 for record in good))
-        versions: dict[str, int] = {}
-        for record in good:
-            for version, count in (record.server_tls or {}).items():
-                versions[version] = versions.get(version, 0) + count
+        versions = sums_by_name(record.server_tls or {} for record in good)
         counted = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
         facts["TLS connections counted by the server"] = counted
     return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in records))
@@ -173,10 +168,7 @@ def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
         for role, measured in slices_with_cpu(records).items()
     }
     role = max(busy, key=lambda name: busy[name])
-    throttled: dict[str, float] = {}
-    for record in records:
-        for name, seconds in record.server_throttled_seconds.items():
-            throttled[name] = throttled.get(name, 0.0) + seconds
+    throttled = sums_by_name(record.server_throttled_seconds for record in records)
     return Cpu(
         workload=workload,
         arm=arm.name,

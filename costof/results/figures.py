@@ -203,18 +203,7 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> V
 
 
 def build_metric(name: str, metric: StudyMetric, run: Run) -> Metric:
-    return Metric(
-        name=name,
-        label=metric.label,
-        description=metric.description,
-        view=metric_view(metric, run),
-        unit=metric.unit,
-        headline=metric.headline,
-        better=metric.better,
-        workload=metric.workload,
-        phase=metric.phase,
-        margin=metric.margin,
-    )
+    return Metric(name=name, view=metric_view(metric, run), **metric.model_dump(exclude={"all_workers"}))
 
 
 def metric_view(metric: StudyMetric, run: Run) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from costof.messages.answers import SliceAnswer
 from costof.statistics.capacity import Observation
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Metric
+
+if TYPE_CHECKING:
+    # The ledger imports this module.
+    from costof.results.ledger import SliceRecord
 
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
 ByRound = Mapping[int, float]
@@ -138,17 +141,9 @@ def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
     return [{number: each[number] for number in common} for each in numbers]
 
 
-@dataclass(frozen=True)
-class ServerReadings:
-    """What the servers counted during a slice: figures by name (from `Service.judge`), and CPU seconds by role."""
-
-    figures: dict[str, float]
-    cpu_seconds: dict[str, float]
-
-
-def add_samples(
-    plan: Plan, samples: Samples, number: int, key: SliceKey, answer: SliceAnswer, servers: ServerReadings
-) -> None:
+def add_samples(plan: Plan, samples: Samples, record: SliceRecord) -> None:
+    """Add the slice's number of each metric to `samples`. A metric that the slice lacks gets no number."""
+    number, key, answer = record.round, record.key, record.answer
     swapped = key.stands_for is not None
     if answer.operations:
         samples.mark_succeeded(SliceKey(key.workload, key.owner))
@@ -158,7 +153,7 @@ def add_samples(
         if metric.command_figure:
             samples.mark_reported(name)
         if metric.is_of_whole_slice:
-            figure = slice_figure(metric, answer, servers)
+            figure = slice_figure(metric, record)
             if figure is not None:
                 samples.add(name, key.owner, number, figure, swapped)
         elif (phase := answer.phases.get(metric.phase)) is not None:
@@ -166,11 +161,12 @@ def add_samples(
             samples.add(name, key.owner, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
 
 
-def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
+def slice_figure(metric: Metric, record: SliceRecord) -> float | None:
     """Return the figure of a metric that has one figure per slice, such as operations per second; None if missing."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
-        return servers.figures.get(name)
+        return record.server_figures.get(name)
+    answer, servers_cpu = record.answer, record.server_cpu_seconds
     if not answer.operations:
         return None
     seconds = answer.elapsed_ns / 1e9
@@ -178,7 +174,7 @@ def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -
         case "figure":
             return answer.figures.get(name)
         case "cpu":
-            nanoseconds = servers.cpu_seconds[name] * 1e9 if name in servers.cpu_seconds else answer.cpu_ns.get(name)
+            nanoseconds = servers_cpu[name] * 1e9 if name in servers_cpu else answer.cpu_ns.get(name)
             return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]
         case "bytes":
             phase = answer.phases.get(name)

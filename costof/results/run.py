@@ -11,6 +11,7 @@ from statistics import fmean
 
 from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import LinkEvidence
+from costof.messages.answers import sums_by_name
 from costof.results.capacity import add_capacities, observation
 from costof.results.changes import Changes, every_change
 from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
@@ -31,7 +32,7 @@ from costof.results.ledger import (
     SliceRecord,
     WarningRecord,
 )
-from costof.results.metrics import ByRound, Samples, ServerReadings, add_samples
+from costof.results.metrics import ByRound, Samples, add_samples
 from costof.statistics.any_end import widening, widening_to
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units
@@ -359,7 +360,7 @@ def read_run(ledger: Ledger) -> Run:
     run.samples = Samples(Units(starts))
     run.disturbances = disturbances(run.slices, run.cores)
     for record in run.counted:
-        add_samples(run.plan, run.samples, record.round, record.key, record.answer, server_readings(record))
+        add_samples(run.plan, run.samples, record)
         if run.plan.sweep is not None and record.per_second is not None:
             observed = observation(run.plan.sweep, record.round, record.per_second, record.answer)
             if observed is not None:
@@ -383,16 +384,10 @@ def _all_of(ledger: Ledger) -> list[AnyRecord]:
     return records
 
 
-def server_readings(record: SliceRecord) -> ServerReadings:
-    return ServerReadings(record.server_figures, record.server_cpu_seconds)
-
-
 def cpu_by_role(record: SliceRecord) -> dict[str, float]:
     """Return the CPU seconds of a slice by role. The instrument (client) and the servers have roles."""
-    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
-    for role, used in record.server_cpu_seconds.items():
-        seconds[role] = seconds.get(role, 0.0) + used
-    return seconds
+    instrument = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
+    return sums_by_name([instrument, record.server_cpu_seconds])
 
 
 def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecord]]:

@@ -5,24 +5,24 @@ They are computed from records in memory in the same way as in the final report.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pydantic import Field
 
 from costof.format import percent
+from costof.model import Model
 from costof.results.changes import ContrastedChange, contrast_changes, every_change
 from costof.results.disturbances import RoundShares
 from costof.results.ledger import AnyRecord, EnvironmentRecord, LostRecord, SliceRecord
 from costof.results.metrics import Samples, add_samples
-from costof.results.run import Run, server_readings
+from costof.results.run import Run
 from costof.statistics.units import Units
 from costof.study.plan import Plan
 
 
-@dataclass(frozen=True)
-class DiscardedPart:
-    """A discarded slice of an arm, or a discarded round if `arm` is None. Round numbers begin with 0."""
+class Discarded(Model):
+    """A slice (measured window) or a round that was discarded: no figure uses it."""
 
-    round: int
-    arm: str | None
+    round: int = Field(description="Number of the round; the first one is 1.")
+    arm: str | None = Field(description="None if the whole round was discarded.")
     cause: str
 
 
@@ -39,7 +39,7 @@ class Tally:
         self._starts: dict[int, int] = {}
         self._samples = Samples(Units(self._starts))
         self._shares = RoundShares()
-        self._mismatches: list[DiscardedPart] = []
+        self._mismatches: list[Discarded] = []
         self._pending: list[SliceRecord] = []
         self._start = 0
         self._cores = 1
@@ -71,7 +71,7 @@ class Tally:
         samples = self._samples.without(disturbed) if disturbed else self._samples
         return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
 
-    def discarded(self) -> list[DiscardedPart]:
+    def discarded(self) -> list[Discarded]:
         found = self._shares.judge(self._cores)
         rounds = []
         for number in found.discarded:
@@ -80,7 +80,7 @@ class Tally:
                 cause = f"other programs used {share} of the machine's CPU, and {usual} in a typical round"
             else:
                 cause = "the machine stood still for a moment"
-            rounds.append(DiscardedPart(number, None, cause))
+            rounds.append(Discarded(round=number + 1, arm=None, cause=cause))
         return sorted([*self._mismatches, *rounds], key=lambda each: each.round)
 
     def _count(self, record: SliceRecord) -> None:
@@ -90,7 +90,6 @@ class Tally:
             self._starts[record.round] = self._start
         self._shares.add(record)
         if record.mismatch is not None:
-            self._mismatches.append(DiscardedPart(record.round, record.answer.arm, record.mismatch))
+            self._mismatches.append(Discarded(round=record.round + 1, arm=record.answer.arm, cause=record.mismatch))
             return
-        servers = server_readings(record)
-        add_samples(self._plan, self._samples, record.round, record.key, record.answer, servers)
+        add_samples(self._plan, self._samples, record)

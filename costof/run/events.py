@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from costof.model import Finite, Model
+from costof.results.tally import Discarded
 from costof.statistics.estimate import Estimate
 
 
@@ -73,14 +74,6 @@ class RunningEffect(Model):
         description="Estimated time until further measuring resolves the effect, 0 if no more is needed; None if it "
         "is unknown, or longer than ten times the run."
     )
-
-
-class Discarded(Model):
-    """A slice (measured window) or a round that was discarded: no figure uses it."""
-
-    round: int = Field(description="Number of the round; the first one is 1.")
-    arm: str | None = Field(description="None if the whole round was discarded.")
-    cause: str
 
 
 class RoundEvent(Model):

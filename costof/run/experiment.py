@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from math import ceil
 
 from costof.errors import CostofError, ErrorText, WarningText
@@ -82,7 +81,7 @@ def run(
             first = "checking the commands"
         else:
             first = "starting the servers" if plan.target is None else "connecting to the servers"
-        progress.stage(first)
+        state.stage(first)
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             identity, described = service.identity(), service.describe()
             check_identity(plan.target or "this lab", before.identity, identity)
@@ -112,12 +111,12 @@ def run(
             service.cpu_seconds()
             if service.server_memory is not None:
                 service.server_memory.read()
-            progress.stage("verifying the arms")
+            state.stage("verifying the arms")
             state.instruments.start(stack)
             _limit_server_cpu(state)
             service.cpu_seconds()
             if plan.loads:
-                progress.stage(f"loading {plan.loads}")
+                state.stage(f"loading {plan.loads}")
             service.prepare(state.instruments.able, state.instruments.load)
             _record_evidence(state, "start")
             partial = _measure(state)
@@ -166,10 +165,10 @@ def _record_flush(state: State, seconds: float) -> None:
 def _measure(state: State) -> str | None:
     """Measure rounds until the stop rule ends the run. If the run ends early (is partial), return the reason."""
     before = state.before
-    state.progress.stage("warming up")
+    state.stage("warming up")
     _warm_up(state)
     plan = state.plan
-    state.progress.stage("measuring")
+    state.stage("measuring")
     started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
     reached: list[float | None] = []
     for done in range(before.rounds + 1, plan.most_rounds + 1):
@@ -262,9 +261,8 @@ def run_starts(
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
-        start_progress = StartProgress(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
         try:
-            after = run(plan, open_service(), ledger, start_progress, before, population)
+            after = run(plan, open_service(), ledger, progress, before, population)
         except CostofError:
             if before is first:
                 raise
@@ -273,21 +271,3 @@ def run_starts(
             return False
         before = after
     return True
-
-
-@dataclass(frozen=True)
-class StartProgress:
-    """The progress of one of several starts of the servers. The texts of its stages begin with 'start 2 of 5: '."""
-
-    progress: Progress
-    start: int
-    starts: int
-
-    def stage(self, text: str) -> None:
-        self.progress.stage(f"start {self.start} of {self.starts}: {text}")
-
-    def warn(self, text: str) -> None:
-        self.progress.warn(text)
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
-        self.progress.round(done, elapsed_seconds, reached)

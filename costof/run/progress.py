@@ -19,7 +19,6 @@ from costof.results.ledger import AnyRecord, EnvironmentRecord, Ledger, LostReco
 from costof.results.run import Run
 from costof.results.tally import Tally
 from costof.run.events import (
-    Discarded,
     ErrorEvent,
     Event,
     EventArm,
@@ -181,7 +180,6 @@ class RunProgress:
             needed = needed_seconds(effects, pace, plan.budget_seconds or pace.seconds + left)
         else:
             needed = [None] * len(effects)
-        last = discarded[-1] if discarded else None
         return RoundEvent(
             seconds=self.seconds,
             start=self._start + 1,
@@ -204,18 +202,17 @@ class RunProgress:
                 for each, seconds in zip(effects, needed, strict=True)
             ],
             discarded=len(discarded),
-            last_discarded=last and Discarded(round=last.round + 1, arm=last.arm, cause=last.cause),
+            last_discarded=discarded[-1] if discarded else None,
         )
 
 
 def _started(plan: Plan, ledger: Ledger, resumed: bool, seconds: float) -> StartedEvent:
-    metrics = plan.study.metrics.items()
+    study = plan.study
     return StartedEvent(
         seconds=seconds,
-        study=plan.study.name,
-        title=plan.study.title,
+        study=study.name,
+        title=study.title,
         folder=str(ledger.folder),
-        seed=plan.seed,
         arms=[
             EventArm(name=arm.name, label=_label(plan, arm), control=arm.control_arm, replicate=arm.replicate)
             for arm in plan.arms
@@ -223,24 +220,19 @@ def _started(plan: Plan, ledger: Ledger, resumed: bool, seconds: float) -> Start
         metrics=[
             EventMetric(
                 name=name,
-                label=each.label,
-                view=plan.study.workloads[each.workload].view,
-                unit=each.unit,
-                better=each.better,
+                view=study.workloads[each.workload].view,
+                **each.model_dump(include={"label", "unit", "better"}),
             )
-            for name, each in metrics
+            for name, each in study.metrics.items()
             if each.headline
         ],
-        fewest_rounds=plan.fewest_rounds,
-        most_rounds=plan.most_rounds,
-        budget_seconds=plan.budget_seconds,
-        precision=plan.precision,
-        starts=plan.starts,
         resumed=resumed,
+        **plan.model_dump(include={"seed", "fewest_rounds", "most_rounds", "budget_seconds", "precision", "starts"}),
     )
 
 
 def _label(plan: Plan, arm: PlannedArm) -> str:
+    # `context_in_words` leaves out a factor `load` of the user's own study, so use the context's name instead.
     context = context_in_words(plan, arm) or (f"at {arm.context}" if arm.context else "")
     return f"{arm.label} {context}".rstrip()
 

@@ -19,7 +19,7 @@ from costof.messages.plan import SliceRate
 from costof.messages.process import HostLostError
 from costof.results.capacity import add_capacities, observation
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.results.metrics import Samples, ServerReadings, SliceKey, add_samples
+from costof.results.metrics import Samples, SliceKey, add_samples
 from costof.run.capacity_search import Rates
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
@@ -111,6 +111,11 @@ class State:
             for name, workload in self.plan.study.workloads.items()
         }
 
+    def stage(self, text: str) -> None:
+        """Report the beginning of a stage. If there are several starts of the servers, say which: 'start 2 of 5: …'."""
+        start = f"start {self.before.whole_starts + 1} of {self.plan.starts}: " if self.plan.starts > 1 else ""
+        self.progress.stage(f"{start}{text}")
+
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
     """Measure and return all slices of a round: one slice (measured window) of each workload on each arm.
@@ -197,8 +202,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate
         if last_attempt or record.warm_up or not late:
             break
     if record.mismatch is None and not record.warm_up:
-        servers = ServerReadings(record.server_figures, record.server_cpu_seconds)
-        add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
+        add_samples(state.plan, state.before.samples, record)
     if record.mismatch is None and state.rates is not None and rate is not None:
         observed = observation(state.rates.sweep, number, rate.per_second, record.answer)
         if observed is not None:

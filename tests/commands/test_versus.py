@@ -14,7 +14,7 @@ from costof.errors import CostofError
 from costof.report.versus import Tried, warnings
 from costof.results.ledger import SliceRecord
 from costof.results.metrics import add_samples
-from costof.results.run import Run, server_readings
+from costof.results.run import Run
 from costof.services.command.lab import Commands
 from costof.study.library import read_study
 from costof.study.plan import Options, resolve
@@ -181,7 +181,7 @@ def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
                 observed_seconds=1,
             )
             run.slices.append(record)
-            add_samples(plan, run.samples, number, record.key, answer, server_readings(record))
+            add_samples(plan, run.samples, record)
     return run
 
 

@@ -15,7 +15,7 @@ from costof.cli.progress import open_display
 from costof.errors import CostofError, ErrorText
 from costof.results.ledger import AnyRecord, Ledger, SliceRecord
 from costof.results.metrics import Samples, add_samples
-from costof.results.run import Run, server_readings
+from costof.results.run import Run
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 
@@ -57,7 +57,7 @@ class Replay:
                     record = record.model_copy(update={"mismatch": "the client did not use TLS"})
                 self._append(record)
                 if record.mismatch is None:
-                    add_samples(self.plan, self.samples, self.done, record.key, record.answer, server_readings(record))
+                    add_samples(self.plan, self.samples, record)
         self.done, self.is_mismatch = self.done + 1, False
         self.seconds += ROUND_SECONDS
         progress.round(self.done, self.done * ROUND_SECONDS, precision(self.plan, self.samples))

@@ -127,21 +127,14 @@ class FigureSource(Model):
         return Figure(self.label or name, self.unit, self.better, self.headline)
 
 
-class CommandProgram(Model):
-    """A program to measure, as a study declares it, with placeholders in its command lines."""
+class ProgramOptions(Model):
+    """The options that a program to measure has both in a study and on one arm (variant)."""
 
-    run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
-    shell: bool | str = Field(
-        default=False, description="Run the command line with `sh -c`, or with this shell, such as 'bash --norc'."
-    )
     read: str | None = Field(
         default=None, description="Name of the reader (parser) for the program's report, such as 'pgbench'."
     )
     figures: dict[str, FigureSource] = Field(
         default={}, description="Figures in the program's output in addition to the reader's."
-    )
-    seconds: float | None = Field(
-        default=None, gt=0, description="Length of a slice. The program is run again and again until it is over."
     )
     once: bool = Field(
         default=False, description="Run the program once in each slice. A command line with '{seconds}' implies this."
@@ -156,8 +149,6 @@ class CommandProgram(Model):
     first_warmup: int = Field(
         default=0, ge=0, le=MOST_WARMUP_RUNS, description="Number of unmeasured runs before the first slice of the run."
     )
-    prepare: str = Field(default="", description="A command that runs before each run of the program.")
-    conclude: str = Field(default="", description="A command that runs after each run of the program.")
     timeout_seconds: float = Field(
         default=LONGEST_SECONDS, gt=0, description="A run that takes longer is ended and counts as failed."
     )
@@ -184,6 +175,20 @@ class CommandProgram(Model):
         if name is not None:
             reader(name)
         return name
+
+
+class CommandProgram(ProgramOptions):
+    """A program to measure, as a study declares it, with placeholders in its command lines."""
+
+    run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
+    shell: bool | str = Field(
+        default=False, description="Run the command line with `sh -c`, or with this shell, such as 'bash --norc'."
+    )
+    seconds: float | None = Field(
+        default=None, gt=0, description="Length of a slice. The program is run again and again until it is over."
+    )
+    prepare: str = Field(default="", description="A command that runs before each run of the program.")
+    conclude: str = Field(default="", description="A command that runs after each run of the program.")
 
     @property
     def takes_duration(self) -> bool:
@@ -221,24 +226,12 @@ class SecretSource(Model):
         return self
 
 
-class Program(Model):
+class Program(ProgramOptions):
     """A program to measure on one arm (variant), with the placeholders in its command lines filled in."""
 
     argv: list[str]
-    once: bool
-    timeout_seconds: float
-    warmup: int = 0
-    first_warmup: int = 0
     prepare: list[str] = []
     conclude: list[str] = []
-    ignore_failure: bool | list[int] = False
-    stdin: Path | None = None
-    stdout: str = ""
-    shown: Path | None = None
-    keep_runs: bool = False
-    read: str | None = None
-    figures: dict[str, FigureSource] = {}
-    directory: Path | None = None
 
     def at_rate(self, per_second: float | None) -> Program:
         """Return the program with '{rate}' replaced by the rate of a slice (window); unchanged if there is no rate."""
@@ -326,19 +319,10 @@ def build_settings(
             name: Program(
                 argv=_program_argv(program, words.with_numbers(numbers), study_words),
                 once=program.takes_duration,
-                timeout_seconds=program.timeout_seconds,
-                warmup=program.warmup,
-                first_warmup=program.first_warmup,
                 prepare=_optional_argv(program.prepare, words.with_numbers(numbers), program.directory),
                 conclude=_optional_argv(program.conclude, words.with_numbers(numbers), program.directory),
-                ignore_failure=program.ignore_failure,
-                stdin=program.stdin,
                 stdout=words.fill(program.stdout),
-                shown=program.shown,
-                keep_runs=program.keep_runs,
-                read=program.read,
-                figures=program.figures,
-                directory=program.directory,
+                **program.model_dump(include=ProgramOptions.model_fields.keys() - {"once", "stdout"}, by_alias=True),
             )
             for name, (program, numbers) in programs.items()
         },

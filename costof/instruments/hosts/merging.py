@@ -23,6 +23,7 @@ from costof.messages.answers import (
     ReadyArm,
     SliceAnswer,
     merged_figures,
+    sums_by_name,
 )
 from costof.statistics.histogram import merged
 
@@ -56,9 +57,9 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
             name: _phase([part.phases[name] for part in parts if name in part.phases])
             for name in dict.fromkeys(name for part in parts for name in part.phases)
         },
-        "cpu_ns": _added([part.cpu_ns for part in parts]),
+        "cpu_ns": sums_by_name(part.cpu_ns for part in parts),
         "peak_memory_bytes": max(part.peak_memory_bytes for part in parts),
-        "counts": _added([part.counts for part in parts]),
+        "counts": sums_by_name(part.counts for part in parts),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
         # A host without operations has no connections, so leave out its evidence.
@@ -154,11 +155,6 @@ def _phase(parts: Sequence[Phase]) -> Phase:
 def _complete_sum(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
-
-
-def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    names = dict.fromkeys(name for each in counts for name in each)
-    return {name: sum(each.get(name, 0) for each in counts) for name in names}
 
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

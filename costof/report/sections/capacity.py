@@ -346,7 +346,11 @@ def _figure(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -
                 panel.dot(each.per_second, each.limited_ms, colour, 6)
         return Sheet(width, [panel], [300])
 
-    caption = [text for arm in arms if (text := _capacity_words(index, data, arm))]
+    caption = [
+        f"{fmt.capital(arm.label)}: {fmt.absolute(value.mean, '')} {data.load.operation[1]} a second within the limit."
+        for arm in arms
+        if (value := index.value(CAPACITY, arm.name)) is not None
+    ]
     legend = [Legend(colour_of(index, arm), arm.label) for arm in arms]
     title = f"{shown} of a {limit.label} over the load"
     reading = HOW_TO_READ.format(percentile=shown)
@@ -358,15 +362,6 @@ def _plot(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -> 
     title = f"p{limit.percentile:g} of a {limit.label}, ms, over {data.load.operation[1]} a second"
     series = [Series(arm.label, [(e.per_second, e.limited_ms) for e in _curve(data, arm.name)]) for arm in arms]
     return Plot(f"{title}{f', {context}' if context else ''} (dashed: the limit)", series, limit.milliseconds)
-
-
-def _capacity_words(index: Index, data: Capacities, arm: Arm) -> str | None:
-    value = index.value(CAPACITY, arm.name)
-    if value is None:
-        return None
-    return (
-        f"{fmt.capital(arm.label)}: {fmt.absolute(value.mean, '')} {data.load.operation[1]} a second within the limit."
-    )
 
 
 SECTION = CapacitySection()

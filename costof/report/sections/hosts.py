@@ -11,7 +11,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.errors import WarningText
-from costof.messages.answers import HostPart, SliceAnswer, merged_figures
+from costof.messages.answers import HostPart, merged_figures
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
@@ -20,7 +20,7 @@ from costof.results.index import Index, verdict_words
 from costof.results.ledger import SliceRecord
 from costof.results.metrics import Samples, add_samples
 from costof.results.models import Core, Sentence
-from costof.results.run import Run, server_readings
+from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_FOR_INTERVAL, trimmed_mean
 from costof.study.commands import COMMAND
@@ -234,14 +234,14 @@ def _samples_without(run: Run, host: str) -> Samples:
     samples = Samples(run.samples.units)
     for record in run.counted:
         part = next((part for part in record.hosts if part.host == host), None)
-        answer = record.answer if part is None else _answer_without(record, part)
-        if answer.operations:
-            add_samples(run.plan, samples, record.round, record.key, answer, server_readings(record))
+        measured = record if part is None else _record_without(record, part)
+        if measured.answer.operations:
+            add_samples(run.plan, samples, measured)
     return samples
 
 
-def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer with counts, means and rates that exclude this host. Other figures still include it."""
+def _record_without(record: SliceRecord, part: HostPart) -> SliceRecord:
+    """Return the slice with counts, means and rates that exclude this host. Other figures still include it."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}
@@ -253,7 +253,8 @@ def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
         if count:
             phases[name] = phase.model_copy(update={"count": count, "sum_ns": total})
     operations = answer.operations - part.operations
-    return answer.model_copy(update={"operations": operations, "phases": phases, "figures": figures})
+    update = {"operations": operations, "phases": phases, "figures": figures}
+    return record.model_copy(update={"answer": answer.model_copy(update=update)})
 
 
 def _effect(ratio: Estimate) -> str:

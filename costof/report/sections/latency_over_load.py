@@ -272,16 +272,12 @@ def _heading(metric: Metric, what: str) -> str:
     return f"{what} of {_words(metric)}, {fmt.UNITS.get(metric.unit, metric.unit)}"
 
 
-def _title(data: LatencyOverLoad, metric: Metric, group: Group, what: str) -> str:
-    place = f", {group.title}" if group.title else ""
-    return f"{_heading(metric, what)}, over {unit_in_words(data.load)}{place}"
-
-
 def _plots(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Iterator[Block]:
     what = _known(data, metric, group)[-1]
     series = [each for _, each in _series(index, data, metric, group, what)]
     if any(each.points for each in series):
-        yield Plot(_title(data, metric, group, what), series)
+        place = f", {group.title}" if group.title else ""
+        yield Plot(f"{_heading(metric, what)}, over {unit_in_words(data.load)}{place}", series)
 
 
 def _figure(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Figure:

@@ -63,9 +63,12 @@ class MemorySection(Section[None, ConnectionMemory]):
             head = ["variant", *(f"{role}, kB" for role in several), "a connection", "added", f"{CLIENTS:,} clients"]
             rows = [_row(index, several, each) for each in measured]
             yield Table.of(head, rows, title="Memory of an idle connection")
-            landmarks = list(dict.fromkeys(growth.connections for each in measured for growth in each.growth))
-            head = ["variant", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
-            grown = [_growth_row(index, sorted(landmarks), each) for each in measured]
+            landmarks = sorted({growth.connections for each in measured for growth in each.growth})
+            head = ["variant", *(fmt.plural(each, "connection") for each in landmarks)]
+            grown = []
+            for each in measured:
+                sizes = {growth.connections: size_text(growth.bytes) for growth in each.growth}
+                grown.append([index.short(each.arm), *(sizes.get(landmark, fmt.NONE) for landmark in landmarks)])
             yield Table.of(head, grown, title="Growth of the servers' memory with idle connections")
             servers = FRESH if data.fresh else TURNS.format(lead_in=data.lead_in)
             first = "one" if data.lead_in == 1 else f"{data.lead_in}"
@@ -103,14 +106,6 @@ def _row(index: Index, roles: list[str], memory: ArmMemory) -> list[str | Text]:
         sized(total) if total is not None else fmt.NONE,
         sized(memory.added, signed=True) if memory.added is not None else fmt.NONE,
         size_text(total.value * CLIENTS) if total is not None else fmt.NONE,
-    ]
-
-
-def _growth_row(index: Index, landmarks: list[int], memory: ArmMemory) -> list[str | Text]:
-    by_connections = {each.connections: each.bytes for each in memory.growth}
-    return [
-        index.short(memory.arm),
-        *(size_text(by_connections[each]) if each in by_connections else fmt.NONE for each in landmarks),
     ]
 
 

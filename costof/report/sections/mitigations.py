@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import neg
 
@@ -143,15 +142,6 @@ class Mitigations(Model):
         return next((each for each in helping if not each.gives_up), next(iter(helping), None))
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """An arm that may be a mitigation, because it differs from the reference in only one factor."""
-
-    factor: str
-    level: str
-    arm: PlannedArm
-
-
 class MitigationsSection(Section[Spec, Mitigations]):
     name, title, order = "mitigations", "Mitigations", 30
     spec, data = Spec, Mitigations
@@ -160,18 +150,21 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return [spec.metric]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
-        spec = _with_installed_advice(run.plan.study, spec)
+        study = run.plan.study
+        spec = _with_installed_advice(study, spec)
         reference = reference_of(run.plan, spec)
         mitigations = _mitigations(run, core, spec, reference) if reference is not None else []
         if reference is None:
             return None
-        higher = run.plan.study.metrics[spec.metric].better == "higher"
+        higher = study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
         advice = spec.measure
         factor, _, levels = advice.partition("=")
         known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
         # On a target, recommend no mitigation: a run cannot change the settings of the user's servers.
         measure = "" if run.plan.target or known >= set(levels.split(",")) else advice
+        # The advice is for a run of the installed study, so the factor has its label in that study.
+        factors = {**study.factors, **(_installed(study.name) or study).factors}
         return Mitigations(
             metric=spec.metric,
             reference=reference.name,
@@ -179,11 +172,11 @@ class MitigationsSection(Section[Spec, Mitigations]):
             beside=_beside(run.plan, reference) if spec.several else [],
             mitigations=mitigations,
             measure=measure,
-            factor=_factor_label(run.plan.study, factor) if measure else "",
+            factor=factors[factor].label if measure else "",
             reference_levels={
                 each.factor: changed.phrase(reference.levels[each.factor])
                 for each in mitigations
-                if (changed := run.plan.study.factors[each.factor]).context and each.factor in reference.levels
+                if (changed := study.factors[each.factor]).context and each.factor in reference.levels
             },
         )
 
@@ -239,25 +232,18 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     study also says which of its factors are mitigations.
     """
     installed = _installed(study.name)
-    if installed is None:
+    if installed is None or "mitigations" not in installed.sections:
         return spec
-    own = [name for name in spec.factors if name not in load_study(study.name).factors]
-    factors = [*(name for name in installed.factors if name in study.factors), *own]
-    advice = installed.model_dump(include={"measure", "unprotected", "gives_up", "several"})
+    newer = Spec.model_validate(installed.sections["mitigations"])
+    own = [name for name in spec.factors if name not in installed.factors]
+    factors = [*(name for name in newer.factors if name in study.factors), *own]
+    advice = newer.model_dump(include={"measure", "unprotected", "gives_up", "several"})
     return spec.model_copy(update=advice | {"factors": factors})
 
 
-def _factor_label(study: Study, factor: str) -> str:
-    """Return a factor's label in the installed study of the same name or, if there is none, in the run's study."""
-    installed = load_study(study.name) if study.name in study_names() else study
-    return installed.factors.get(factor, study.factors[factor]).label
-
-
 @cache
-def _installed(study: str) -> Spec | None:
-    """Return the spec of an installed study; None if no study of this name is installed, or if it has no spec."""
-    sections = load_study(study).sections if study in study_names() else {}
-    return Spec.model_validate(sections["mitigations"]) if "mitigations" in sections else None
+def _installed(name: str) -> Study | None:
+    return load_study(name) if name in study_names() else None
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
@@ -281,8 +267,9 @@ def _beside(plan: Plan, reference: PlannedArm) -> list[str]:
     ]
 
 
-def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
-    candidates: list[Candidate] = []
+def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[tuple[str, PlannedArm]]:
+    """Return (factor, arm) for each arm that may be a mitigation: it differs from the reference in only this factor."""
+    candidates: list[tuple[str, PlannedArm]] = []
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
@@ -292,7 +279,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
         pairs = ((spec.metric, each.name) for each in (reference, arm))
         if is_single and run.common_values(*pairs, fewest=ROUNDS_FOR_INTERVAL):
-            candidates.append(Candidate(changed[0], arm.levels[changed[0]], arm))
+            candidates.append((changed[0], arm))
     return candidates
 
 
@@ -300,12 +287,12 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
     has_loss = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
     metric = run.plan.study.metrics[spec.metric]
     candidates, contrasts = [], []
-    for candidate in _candidates(run, spec, reference):
-        logs = log_ratios(*run.samples.pairs(spec.metric, reference.name, candidate.arm.name))
+    for factor, arm in _candidates(run, spec, reference):
+        logs = log_ratios(*run.samples.pairs(spec.metric, reference.name, arm.name))
         if logs is None:
             continue
-        candidates.append((candidate, mean_over_rounds(logs).estimate(len(logs)).through(math.exp)))
-        contexts = (reference.context, candidate.arm.context)
+        candidates.append((factor, arm, mean_over_rounds(logs).estimate(len(logs)).through(math.exp)))
+        contexts = (reference.context, arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
         # Compute the verdict on removing the mitigation: the reference is compared with the mitigated arm. "Costs" then
@@ -313,8 +300,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
-    for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
-        names = (reference.control_arm or "", reference.name, each.arm.name)
+    for (factor, arm, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
+        names = (reference.control_arm or "", reference.name, arm.name)
         numbers = (
             run.common_values(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if has_loss else None
         )
@@ -324,33 +311,33 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
             recovered = share_of_whole(differences(without_it, with_it), differences(without_it, control))
         mitigations.append(
             Mitigation(
-                factor=each.factor,
-                level=each.level,
-                label=run.plan.study.factors[each.factor].phrase(each.level),
-                arm=each.arm.name,
+                factor=factor,
+                level=arm.levels[factor],
+                label=run.plan.study.factors[factor].phrase(arm.levels[factor]),
+                arm=arm.name,
                 gain=gain,
                 recovered=recovered,
-                gives_up=_gives_up(spec, reference, each),
+                gives_up=_gives_up(spec, reference, factor, arm),
                 verdict=INVERSE.get(verdict, verdict),
             )
         )
     return mitigations
 
 
-def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
+def _gives_up(spec: Spec, reference: PlannedArm, factor: str, arm: PlannedArm) -> str:
     """Return the part of the protection that the reference has but the mitigation gives up; '' if there is none.
 
-    If the reference's clients use TLS and those of the mitigation do not, the mitigation gives up the encryption of the
-    clients' connections. The exception is a tunnel that begins on the clients' own host.
+    The mitigation `arm` differs from the reference in `factor`. If the reference's clients use TLS and those of the
+    mitigation do not, the mitigation gives up the encryption of the clients' connections. The exception is a tunnel
+    that begins on the clients' own host.
     """
-    if candidate.level in spec.unprotected.get(candidate.factor, []):
+    if arm.levels[factor] in spec.unprotected.get(factor, []):
         return WHOLE
-    parts = spec.gives_up.get(candidate.factor, {})
-    part = parts.get(candidate.level, "")
-    if part and part != parts.get(reference.levels.get(candidate.factor, ""), ""):
+    parts = spec.gives_up.get(factor, {})
+    part = parts.get(arm.levels[factor], "")
+    if part and part != parts.get(reference.levels.get(factor, ""), ""):
         return part
-    settings = candidate.arm.settings
-    if reference.settings.speaks_tls and not settings.speaks_tls and not settings.near_round_trips:
+    if reference.settings.speaks_tls and not arm.settings.speaks_tls and not arm.settings.near_round_trips:
         return "the encryption of the clients' connections"
     return ""
 
@@ -423,7 +410,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     by_verdict = {verdict: [each for each in data.protecting if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
     texts, without_gain = [text.removesuffix(".") for text in remaining(index, data)], []
-    metric = _metric(index, data)
+    metric = index.metric_in_view(data.metric)
     if helping:
         protection = index.label(data.reference)
         compared = f"compared with {protection}"
@@ -485,10 +472,6 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
     return f"has a recovered share of {fmt.percentage(share)}"
 
 
-def _metric(index: Index, data: Mitigations) -> str:
-    return index.metric_in_view(data.metric)
-
-
 def _subject(each: Mitigation) -> str:
     """Return a mitigation's label as the subject of a clause, in quotes if it would read as a part of the sentence."""
     return f"the setting '{each.label}'" if each.label.startswith(QUOTED) else each.label
@@ -512,7 +495,7 @@ def _loss_in_words(index: Index, data: Mitigations) -> str:
     """Return the loss that mitigations reduce, as a clause: "TLS lowers 'commits a second' by 11,057 /s"."""
     effect = index.effect(data.metric, data.reference)
     assert effect is not None
-    size, label, words = _loss(index, effect), index.label(data.reference), _metric(index, data)
+    size, label, words = _loss(index, effect), index.label(data.reference), index.metric_in_view(data.metric)
     return f"{label} adds {size} to {words}" if effect.difference.value > 0 else f"{label} lowers {words} by {size}"
 
 
@@ -535,7 +518,7 @@ def _whose_loss(index: Index, data: Mitigations, mitigations: Sequence[Mitigatio
     where = f" with {fmt.listed(levels)}" if levels else ""
     loss, label = _loss(index, effect), index.label(data.reference)
     change = f"that {label} adds to" if effect.difference.value > 0 else f"by which {label} lowers"
-    return f"the {loss} {change} {_metric(index, data)}{where}"
+    return f"the {loss} {change} {index.metric_in_view(data.metric)}{where}"
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
@@ -564,7 +547,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        metric = _metric(index, data)
+        metric = index.metric_in_view(data.metric)
         change = f"lowers {metric} by {amount}" if _is_rate(index, data) else f"raises {metric} by {amount}"
         compared = f"compared with {fmt.in_quotes(control)}"
         text += f". With {_subject(each)} in both cases, {protection} still {change} {compared}"

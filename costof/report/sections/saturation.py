@@ -90,7 +90,7 @@ class SaturationSection(Section[None, list[Loop]]):
                 index.label_at(each.arm),
                 str(each.workers),
                 fmt.number(each.in_flight, 1),
-                _capacity(each),
+                fmt.absolute(each.per_second, "per_second"),
                 each.limit,
             ]
             for each in data
@@ -187,10 +187,6 @@ def _where(index: Index, limited: list[str], all_arms: list[str]) -> str:
     if len(labels) > MOST_NAMED or len(limited) < sum(index.label(arm) in labels for arm in all_arms):
         return f" for {len(limited)} of the {len(all_arms)} variants"
     return f" for {fmt.listed([*map(fmt.in_quotes, labels)])}"
-
-
-def _capacity(loop: Loop) -> fmt.Text:
-    return fmt.absolute(loop.per_second, "per_second")
 
 
 SECTION = SaturationSection()

@@ -188,9 +188,10 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
                     noise * fmean(values[0]),
                 )
             )
-            rounds = len(logs)
-            ratio = change.estimate(rounds).through(math.exp)
-            made.append((name, before.name, after.name, values, difference.estimate(rounds), ratio))
+            added, ratio = difference.estimate(len(logs)), change.estimate(len(logs)).through(math.exp)
+            # If the ratio by round contradicts the difference or the means, replace it by the ratio of the means.
+            of_means = ratio_of_means(*values) if disagrees(added, ratio, values[0], values[1]) else None
+            made.append((name, before.name, after.name, values, added, of_means or ratio))
     return [
         VersionChange(
             metric=name,
@@ -198,19 +199,13 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
             after=after,
             before_value=sum(values[0]) / len(values[0]),
             value=sum(values[1]) / len(values[1]),
-            difference=difference,
-            ratio=_ratio(difference, ratio, *values),
+            difference=added,
+            ratio=ratio,
             verdict=verdict,
             rounds=len(values[0]),
         )
-        for (name, before, after, values, difference, ratio), verdict in zip(made, verdicts(contrasts), strict=True)
+        for (name, before, after, values, added, ratio), verdict in zip(made, verdicts(contrasts), strict=True)
     ]
-
-
-def _ratio(difference: Estimate, ratio: Estimate, before: Sequence[float], after: Sequence[float]) -> Estimate:
-    """Return the ratio by round or, if it contradicts the difference or the means, the ratio of the means."""
-    of_means = ratio_of_means(before, after) if disagrees(difference, ratio, before, after) else None
-    return of_means or ratio
 
 
 def _named(index: Index, data: Upgrade) -> list[list[VersionChange]]:
@@ -336,11 +331,13 @@ def _reason(index: Index, versions: Mapping[str, str], change: VersionChange) ->
 
 def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange) -> KeyFigure:
     metric = index.metrics[change.metric]
+    # The figure's row has a title such as 'a new connection, on the wire'.
+    title = [index.metric_words(change.metric).strip("'"), index.view_words(change.metric)]
     return KeyFigure(
         name=metric.name,
         arm=change.after,
         arm_label=_subject(index, versions, change.before, change.after),
-        label=_title(index, change),
+        label=", ".join(filter(None, title)),
         words=_metric(index, change),
         unit=metric.unit,
         view=metric.view,
@@ -364,11 +361,6 @@ def _metric(index: Index, change: VersionChange) -> str:
     """
     words = index.metric_in_view(change.metric)
     return f"the phase {words}" if _is_phase(index.metrics[change.metric]) else words
-
-
-def _title(index: Index, change: VersionChange) -> str:
-    """Return the metric as the title of a row, such as 'a new connection, on the wire'."""
-    return ", ".join(filter(None, [index.metric_words(change.metric).strip("'"), index.view_words(change.metric)]))
 
 
 SECTION = UpgradeSection()

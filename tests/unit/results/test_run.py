@@ -19,7 +19,7 @@ from costof.results.changes import every_change, judge_changes
 from costof.results.core import build_core
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord
-from costof.results.metrics import Samples, ServerReadings, SliceKey, slice_figure
+from costof.results.metrics import Samples, SliceKey, slice_figure
 from costof.results.run import read_run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.units import Units, variance_share_of_starts
@@ -93,7 +93,8 @@ def test_rate_of_committed_transactions_sums_all_kinds_of_committed_transactions
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")
-    assert slice_figure(metric, answer, ServerReadings({}, {})) == per_second
+    record = SliceRecord.model_construct(answer=answer, server_figures={}, server_cpu_seconds={})
+    assert slice_figure(metric, record) == per_second
 
 
 QUIET_ROUNDS = 20

@@ -193,7 +193,9 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
             if alike
             else f"{connection}{far}. {label} {operation}{far}"
         )
-        times = f"{both if connects else f'{operation}{far}'}{_on_disk(model, each)}"
+        flush_ms = model.flush_ms if each.operation.flushes else None
+        disk = f", on a disk whose flush takes {fmt.absolute(flush_ms, 'ms').value}" if flush_ms else ""
+        times = f"{both if connects else f'{operation}{far}'}{disk}"
         cores = f"{each.label} {_cores_change(costs.cores)} (calculated)"
         yield f"{label} {times}. At {service}, {cores}."
 
@@ -202,12 +204,6 @@ def _away(model: CostModel, load: Load) -> str:
     """Return the distance of the example service as text such as ' 1 ms away'; '' without a distance."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
     return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
-
-
-def _on_disk(model: CostModel, extra: Extras) -> str:
-    """Return the time of a flush in words if the protection adds flushes; '' otherwise."""
-    flushes = model.flush_ms if extra.operation.flushes else None
-    return f", on a disk whose flush takes {fmt.absolute(flushes, 'ms').value}" if flushes else ""
 
 
 def flush_sources(index: Index, model: CostModel) -> list[str]:
@@ -442,13 +438,9 @@ def worst(index: Index, model: CostModel) -> str | None:
 
 def summaries(index: Index, model: CostModel) -> list[str]:
     """Return a text about each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
-    if not has_connections(model):
-        return [
-            f"{fmt.capital(each.label)}: {_summary(each.operation, model)} for each operation."
-            for each in extras(index, model)
-        ]
+    connects = has_connections(model)
     return [
-        f"{fmt.capital(each.label)}: {_summary(each.connection, model)} for each connection, "
+        f"{fmt.capital(each.label)}: {f'{_summary(each.connection, model)} for each connection, ' if connects else ''}"
         f"{_summary(each.operation, model)} for each operation."
         for each in extras(index, model)
     ]

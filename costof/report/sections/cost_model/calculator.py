@@ -12,19 +12,7 @@ from importlib import resources
 
 from costof import format as fmt
 from costof.format import Text
-from costof.report.blocks import (
-    HTML,
-    Block,
-    Cell,
-    Choice,
-    Column,
-    Field,
-    Interactive,
-    Presets,
-    Row,
-    Slider,
-    Table,
-)
+from costof.report.blocks import HTML, Block, Cell, Column, Field, Interactive, Presets, Row, Table
 from costof.report.sections.cost_model.model import CostModel, ExtraCost
 from costof.results.index import Index
 from costof.results.load import CLIENT
@@ -303,16 +291,16 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     load, figures, fixed = default_load(index, model), outputs(model), _fixed(model)
     fields = [
         Field("connections_per_second", "New connections /s", f"{load.connections_per_second:g}", "connections",
-              slider=Slider(1, 10_000)),
-        Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=Slider(1, 10_000)),
-        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
-        Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=Slider(0, 30)),
+              slider=(1, 10_000)),
+        Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=(1, 10_000)),
+        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=(0, 300)),
+        Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=(0, 30)),
         Field("price", "A CPU hour, € or $", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
     if not has_connections(model):
-        fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
+        fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=(1, 100_000))
     # Several contexts may have the same distance and differ in something else, such as the server's version. Offer each
     # distance only once.
     names: dict[str, str] = {}
@@ -341,7 +329,6 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         example=_example(load, model),
         fixed=FIXED_QUERIES.format(queries=model.load.queries_per_connection) if model.load else "",
         notes=[INTERVALS, _method(protections, model), FINALLY],
-        choice=Choice("protection", "Added by", {each.protection: each.label for each in protections}, "with"),
         presets=Presets("flush_ms", "Disks", {name: f"{round(ms, 3):g}" for name, ms in disks(model).items()})
         if model.flush_ms
         else Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),

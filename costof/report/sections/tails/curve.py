@@ -125,7 +125,8 @@ def _panel(index: Index, metric: Metric, context: Context, shown: list[tuple[Arm
     percentiles = [point.percentile for point in points]
     panel = Panel(
         title=title,
-        x=Scale(min(percentiles), max(percentiles), _from_middle),
+        # This axis stretches the fastest and the slowest operations.
+        x=Scale(min(percentiles), max(percentiles), lambda percentile: log10(percentile / (100 - percentile))),
         x_label="percentile",
         x_ticks=[*TICKS],
         grid="xy",
@@ -139,11 +140,6 @@ def _panel(index: Index, metric: Metric, context: Context, shown: list[tuple[Arm
     for arm, curve in shown:
         panel.line([(point.percentile, point.difference) for point in curve.points], colour_of(index, arm), 1.8)
     return panel
-
-
-def _from_middle(percentile: float) -> float:
-    """Return the position of a percentile on an axis that stretches the fastest and the slowest operations."""
-    return log10(percentile / (100 - percentile))
 
 
 def _costs_axis(points: Sequence[CurvePoint]) -> tuple[Scale, dict[float, str] | None]:
