@@ -30,17 +30,18 @@ class EarlyEnd(Model):
     """The effect after an early end, in ms.
 
     `half_width` is that of the interval of a planned end. Multiplied by `wider`, it is that of the interval which an
-    interrupted run reports (`statistics/any_end.py`). `added` is the mean delay that the relay added until then.
+    interrupted run reports (`statistics/any_end.py`). `truth` is the true cost of the run until then
+    (`EffectRow.truth`).
     """
 
     rounds: int
-    added: Finite
+    truth: Finite
     estimate: Finite
     half_width: Finite
     wider: Finite
 
     def holds(self, widened: bool) -> bool:
-        return abs(self.estimate - self.added) <= self.reported_half_width(widened)
+        return abs(self.estimate - self.truth) <= self.reported_half_width(widened)
 
     def excludes_zero(self, widened: bool) -> bool:
         """Return whether a cost of 0 lies outside the interval."""
@@ -67,14 +68,16 @@ class Replay(Model):
     )
 
 
-def replay(run: Run, arm: PlannedArm) -> Replay:
+def replay(run: Run, arm: PlannedArm, endless_ms: float | None) -> Replay:
     """Return other ends of a run: what it would have reported about an arm after each of its rounds.
+
+    The true cost is `endless_ms` or, if None, the mean delay that the relay added in the rounds until then.
 
     Raises `NOTHING_MEASURED` if the run has too few rounds with this arm and its control for an interval.
     """
     plan, reached = run.plan.model_copy(update={"precision": PRECISION}), []
     end, convincing, precise, holds = None, None, None, True
-    for end, samples in _ends(run, arm):
+    for end, samples in _ends(run, arm, endless_ms):
         if precise is None:
             reached.append(precision(plan, samples))
             if enough(plan, end.rounds, elapsed_seconds=0.0, reached=reached, longest_round=0.0):
@@ -88,7 +91,7 @@ def replay(run: Run, arm: PlannedArm) -> Replay:
     return Replay(when_convincing=convincing or end, when_precise=precise or end, always_holds=holds)
 
 
-def _ends(run: Run, arm: PlannedArm) -> Iterator[tuple[EarlyEnd, Samples]]:
+def _ends(run: Run, arm: PlannedArm, endless_ms: float | None) -> Iterator[tuple[EarlyEnd, Samples]]:
     """Yield the run as if it had ended after the first rounds that give an interval, after one more, and so on."""
     numbers = sorted(run.samples.paired_rounds(QUERY, arm.control_arm or "", arm.name)[0])
     for count in range(ROUNDS_FOR_INTERVAL, len(numbers) + 1):
@@ -98,7 +101,7 @@ def _ends(run: Run, arm: PlannedArm) -> Iterator[tuple[EarlyEnd, Samples]]:
         control, added = samples.pairs(ADDED, arm.control_arm or "", arm.name)
         end = EarlyEnd(
             rounds=count,
-            added=fmean(added) - fmean(control),
+            truth=fmean(added) - fmean(control) if endless_ms is None else endless_ms,
             estimate=mean.value,
             half_width=mean.half(),
             wider=widening(count, mean.freedom),

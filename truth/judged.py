@@ -67,11 +67,12 @@ def _row(done: Judged, about: Row, paying: PlannedArm, long_run_ms: float) -> Ef
     effect = done.effect(QUERY, arm)
     intermittent, tails = done.result.sections.intermittent, done.result.sections.tails
     assert effect.ratio is not None, "every query takes its time"
+    endless_ms = None if about.payers == "all" else long_run_ms
     return EffectRow(
         **_common(done, about, effect.rounds),
         arm=arm,
         added=done.effect(ADDED, arm).difference.value,
-        truth_ratio=_truth_ratio(done, paying),
+        truth_ratio=_truth_ratio(done, paying, endless_ms),
         long_run=long_run_ms,
         control=effect.control_value,
         estimate=effect.difference.value,
@@ -83,21 +84,24 @@ def _row(done: Judged, about: Row, paying: PlannedArm, long_run_ms: float) -> Ef
         intermittent=bool(intermittent) and arm in intermittent.arms,
         order_told=any(each.metric == QUERY for each in done.result.carry_over),
         tail_told=any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)) if tails else None,
-        replay=replay(done.run, paying),
+        replay=replay(done.run, paying, endless_ms),
     )
 
 
-def _truth_ratio(done: Judged, arm: PlannedArm) -> float:
-    """Return the factor by which the added cost lengthens an arm's queries, as a geometric mean over its rounds.
+def _truth_ratio(done: Judged, arm: PlannedArm, endless_ms: float | None) -> float:
+    """Return the factor by which the true cost lengthens an arm's queries, as a geometric mean over its rounds.
 
-    The relay delays a request a little longer than it should. It does so with the control's requests too, so the cost
-    is what the arm's requests were delayed longer than the control's.
+    The true cost is `endless_ms` or, if None, what the relay added in the round. The relay delays a request a little
+    longer than it should. It does so with the control's requests too, so it added what the arm's requests were delayed
+    longer than the control's.
     """
     samples = done.run.samples
     measured, added = (samples.by_round(metric, arm.name) for metric in (QUERY, ADDED))
     common = samples.by_round(ADDED, arm.control_arm or "")
     cost = {number: added[number] - common[number] for number in measured.keys() & common.keys()}
-    return math.exp(fmean(math.log(measured[number] / (measured[number] - cost[number])) for number in cost))
+    free = {number: measured[number] - cost[number] for number in cost}
+    true = cost if endless_ms is None else dict.fromkeys(cost, endless_ms)
+    return math.exp(fmean(math.log1p(true[number] / free[number]) for number in cost))
 
 
 def _replicate_row(done: Judged, about: Row) -> EffectRow:

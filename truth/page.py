@@ -17,7 +17,6 @@ from truth.design import (
     CELLS,
     COLD_REQUESTS,
     DISTURBED,
-    DOUBLED,
     MAIN,
     NOTHING,
     PAIR_SECONDS,
@@ -95,7 +94,7 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
 def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, object]:
     every: list[Row] = [*rows.effects, *rows.peers, *rows.tails, *rows.pairs]
     done = {row.trial: row for row in every}
-    spells = [case for case in by_truth if case.payers == DOUBLED[1].payers]
+    by_chance = [case for case in by_truth if case.payers != "all"]
     same, planned = identical(rows.pairs), trials(sizes)
     return {
         "quick": sizes.quick,
@@ -127,7 +126,7 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
         "found_alone": _found_from(by_truth, False),
         "found_beside": _found_from(by_truth, True),
         "spells_seen": f"{sizes.budget_seconds * NS_PER_SECOND / SPELL_EVERY_NS:.0f}",
-        "spells_as_added": "; ".join(f"{case.place} {case.covered_as_added}" for case in spells),
+        "as_added": "; ".join(f"{case.truth}, {case.place}: {case.covered_as_added}" for case in by_chance),
     }
 
 

@@ -71,7 +71,7 @@ class EffectRow(EstimateRow):
 
     The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `added` is
     the mean delay that the relay added in the run's rounds. `long_run` is the cost that an endless run would measure.
-    `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
+    `truth_ratio` is the factor by which the true cost lengthens the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -102,10 +102,10 @@ class EffectRow(EstimateRow):
     def truth(self) -> float:
         """Return the true cost in ms.
 
-        A run sees only a few periods of a cost that comes and goes, and by chance more or less of them. The cost that a
-        user wants to know is the mean of an endless run.
+        If only some requests pay the cost, a run sees by chance more or fewer of them. The cost that a user wants to
+        know is then the mean of an endless run. The interval is wide enough for this chance.
         """
-        return self.long_run if self.payers == "spells" and not self.is_replicate else self.added
+        return self.added if self.payers == "all" else self.long_run
 
     @property
     def holds(self) -> bool:

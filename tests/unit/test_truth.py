@@ -49,7 +49,7 @@ from truth.figures import (
     replicates,
 )
 from truth.goals import COVERAGE, FALSE, goals
-from truth.judged import Judged
+from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers, Measured
 from truth.rows import ROWS, AnyRow, EffectRow, FailureRow, PairRow, PeerRow, Rows, TailRow
 from truth.runs import plan_trial
@@ -312,6 +312,19 @@ def test_results_of_the_campaign_are_recomputed_for_runs_with_archived_raw_resul
     assert paying.replay.always_holds
 
 
+def test_run_in_which_only_some_queries_pay_is_compared_with_an_endless_run(tmp_path: Path) -> None:
+    trial = Trial("effect", "mariadb", DOUBLED[0], False, 0)
+    plan = plan_trial(trial, rounds=8)
+    (arm,) = plan.protected
+    done = Judged(fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS})))
+    row = next(row for row in rows_of(done, describe(trial, COMMIT), 2 * ADDED_MS) if row.arm == arm.name)
+    assert (row.truth, row.added) == (2 * ADDED_MS, pytest.approx(ADDED_MS))
+    assert row.truth_ratio == pytest.approx(1 + 2 * ADDED_MS, rel=0.02)
+    assert row.replay.when_precise is not None
+    assert row.replay.when_precise.truth == 2 * ADDED_MS
+    assert not row.replay.always_holds
+
+
 def test_measured_run_is_analysed_from_its_archive_if_its_rows_are_missing(tmp_path: Path) -> None:
     trial = trials(QUICK)[0]
     plan = plan_trial(trial, rounds=8)
@@ -362,9 +375,10 @@ def test_smallest_reliably_detected_cost_is_larger_than_every_undetected_cost() 
     assert least_found(cases(rows[:2]), disturbed=False) is None
 
 
-def test_true_cost_of_spells_is_that_of_an_endless_run() -> None:
-    spells = effect(Trial("effect", "http", Cost("spells", 0.1), False, 0)).model_copy(update={"long_run": 0.05})
-    (case,) = cases([spells])
+@pytest.mark.parametrize("cost", DOUBLED)
+def test_true_cost_of_what_only_some_queries_pay_is_that_of_an_endless_run(cost: Cost) -> None:
+    row = effect(Trial("effect", "http", cost, False, 0)).model_copy(update={"long_run": 0.05})
+    (case,) = cases([row])
     assert (case.covered, case.covered_as_added) == (Proportion(0, 1), Proportion(1, 1))
 
 
@@ -375,9 +389,9 @@ def test_run_replayed_to_its_end_has_the_interval_that_its_report_has(
     plan = plan_trial(Trial("effect", "mariadb", NOTHING, False, 0), budget_seconds=10)
     done = Judged(fake_run(tmp_path / "run", plan, Paying({}), rounds=12, partial=partial))
     (arm,) = plan.protected
-    end, effect = replay(done.run, arm).when_convincing, done.effect("wire.query", arm.name)
+    end, effect = replay(done.run, arm, endless_ms=None).when_convincing, done.effect("wire.query", arm.name)
     assert end is not None
-    assert (end.rounds, end.estimate, end.added) == (12, effect.difference.value, pytest.approx(ADDED_MS))
+    assert (end.rounds, end.estimate, end.truth) == (12, effect.difference.value, pytest.approx(ADDED_MS))
     assert end.estimate + end.reported_half_width(widened) == pytest.approx(effect.difference.high)
 
 
@@ -385,7 +399,7 @@ def test_convincing_run_ends_early_and_a_precise_one_does_too(tmp_path: Path) ->
     plan = plan_trial(Trial("effect", "mariadb", TENTH, False, 0), budget_seconds=10)
     (arm,) = plan.protected
     run = Judged(fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS}), rounds=60)).run
-    replayed = replay(run, arm)
+    replayed = replay(run, arm, endless_ms=ADDED_MS)
     convincing, precise = replayed.when_convincing, replayed.when_precise
     assert convincing is not None
     assert precise is not None
@@ -452,7 +466,7 @@ def test_page_of_a_campaign_shows_what_was_measured(tmp_path: Path, kinds: set[s
             case "tail":
                 rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
             case "effect":
-                end = EarlyEnd(rounds=8, added=0.0, estimate=0.01, half_width=0.02, wider=1.7)
+                end = EarlyEnd(rounds=8, truth=0.0, estimate=0.01, half_width=0.02, wider=1.7)
                 ends = Replay(when_convincing=end, when_precise=end, always_holds=True)
                 rows.add([effect(trial, replay=ends), effect(trial, "replicate")])
             case "pair":
