@@ -93,15 +93,18 @@ def _truth_ratio(done: Judged, arm: PlannedArm, endless_ms: float | None) -> flo
 
     The true cost is `endless_ms` or, if None, what the relay added in the round. The relay delays a request a little
     longer than it should. It does so with the control's requests too, so it added what the arm's requests were delayed
-    longer than the control's.
+    longer than the control's. The time without the cost is the mean of both arms' times, because the noise of only one
+    arm's time would move the truth away from the estimate.
     """
     samples = done.run.samples
-    measured, added = (samples.by_round(metric, arm.name) for metric in (QUERY, ADDED))
-    common = samples.by_round(ADDED, arm.control_arm or "")
-    cost = {number: added[number] - common[number] for number in measured.keys() & common.keys()}
-    free = {number: measured[number] - cost[number] for number in cost}
-    true = cost if endless_ms is None else dict.fromkeys(cost, endless_ms)
-    return math.exp(fmean(math.log1p(true[number] / free[number]) for number in cost))
+    control = arm.control_arm or ""
+    times, added = ([samples.by_round(metric, name) for name in (control, arm.name)] for metric in (QUERY, ADDED))
+    logs = []
+    for number in times[0].keys() & times[1].keys() & added[0].keys() & added[1].keys():
+        cost = added[1][number] - added[0][number]
+        without = (times[0][number] + times[1][number] - cost) / 2
+        logs.append(math.log1p((cost if endless_ms is None else endless_ms) / without))
+    return math.exp(fmean(logs))
 
 
 def _replicate_row(done: Judged, about: Row) -> EffectRow:

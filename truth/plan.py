@@ -51,7 +51,7 @@ def text() -> str:
         peers=fmt.listed([*PEERS]),
         benchmarker=BENCHMARKER,
         pair_seconds=PAIR_SECONDS,
-        base=f"{BASE_NS / 1e3:.0f} µs",
+        base=f"{BASE_NS / 1e6:g} ms",
         sources=fmt.listed([f"`{each}`" for each in SOURCES]),
         layout=fmt.listed([f"`{each}`" for each in LAYOUT]),
         failures=FAILURES_IN_A_ROW,
